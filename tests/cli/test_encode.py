@@ -82,7 +82,7 @@ def test_an_encoder_of_ones_own_makes_banks(tmp_path: Path) -> None:
     assert found.exit_code == 0, found.output
     assert FeatureBank.open(tmp_path / "many").num_rows == 12
     file.write_text(OWN.replace("AUDIO", "TEXT"))
-    with pytest.raises(UnknownEncoder, match=r"no encoder for audio items: got Sizes for text"):
+    with pytest.raises(UnknownEncoder, match=r"not an encoder for audio items: got Sizes for text"):
         CliRunner().invoke(app, command, catch_exceptions=False)
 
 

@@ -63,8 +63,8 @@ def test_a_table_gets_its_curve(table: Path, tmp_path: Path) -> None:
         "prototypes",
         "leave-one-out",
         "about 10 forecast",
-        "With 5 examples a class you get about",
-        "would give about",
+        "With 5 examples per class, the accuracy is about",
+        "it would be about",
     ):
         assert part in words
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
@@ -130,7 +130,7 @@ def test_labels_that_look_wrong_are_named(tmp_path: Path) -> None:
     options = ["--splits", "2", "--out", str(tmp_path / "out")]
     result = CliRunner().invoke(app, [str(tmp_path / "rows.csv"), *options])
     words = " ".join(result.stdout.split())
-    assert "1 label may be wrong, please look: row 10 is labelled dog, looks like bee (" in words
+    assert "1 label may be wrong, please check: row 10 is labelled dog, looks like bee (" in words
     [flagged] = json.loads((tmp_path / "out" / "curve.json").read_text())["suspicious"]
     assert (flagged["name"], flagged["label"], flagged["likely"]) == ("row 10", "dog", "bee")
     assert flagged["label_probability"] < 0.05 < 0.9 < flagged["likely_probability"]

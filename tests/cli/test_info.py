@@ -20,7 +20,7 @@ def test_what_is_here_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert found.exit_code == 0, found.output
     lines = dict(line.split(maxsplit=1) for line in found.output.splitlines() if line[0] != " ")
     assert lines["unitail"] == unitail.__version__
-    assert lines["log-mel"].split() == ["audio", "ready", "needs", "none"]
+    assert lines["log-mel"].split() == ["audio", "ready", "needs", "no", "weights"]
     assert pretrained.fingerprint() in found.output
     assert "no-such-package; pip install 'unitail[odd]'" in found.output
     assert "extra fine           numpy " in found.output

@@ -1,1 +1,1 @@
-"""Classifiers and models for programs without Python."""
+"""Export of classifiers and models to ONNX, for programs without Python."""

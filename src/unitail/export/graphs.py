@@ -1,22 +1,21 @@
-r"""What is exported, as modules of torch: tensors in, tensors out, nothing that looks at values.
+r"""Torch modules for export: tensors in, tensors out, without control flow that depends on values.
 
-A fitted classifier becomes f_S: what its model made of the support is part of the graph. A model
-becomes g(S, x): the support is an input.
+A fitted classifier becomes f_S: what its model computed from the support is part of the graph. A
+model becomes g(S, x): the support is an input.
 
-Operators of torch that ONNX lacks, or that are only for speed, are written in terms of those it
-has.
+Operators of torch that ONNX lacks, or that only serve speed, are replaced.
 
-- Cutting rows into chunks for a CPU's caches would fix their number: it is left out.
-- Layers of no rows, which runtimes stumble over, are zeros of their shape.
-- A diagonal that is changed in place becomes a change of the whole matrix.
-- ONNX inverts no matrices. The inverse of a positive definite A, which our models take by
-  Cholesky's factors, is found by Newton's iteration (Schulz 1933)
+- Splitting rows into chunks for the CPU's caches would fix their number: it is left out.
+- Layers of no rows, which some runtimes cannot handle, return zeros of the right shape.
+- An in-place change of a diagonal becomes a change of the whole matrix.
+- ONNX cannot invert matrices. The inverse of a positive definite A, which our models compute with
+  the Cholesky factor, is found by Newton's iteration (Schulz 1933)
 
       X <- X (2 I - A X),    X_0 = I / max_i sum_j |A_ij|,
 
-  which squares the error I - A X in each step, and needs products alone. The error is at most
-  1 - 1 / κ at first, κ the condition of A in that norm, so log2(κ) + 6 steps are enough; `STEPS`
-  are for κ up to 1e9.
+  which squares the error I - A X in each step, and needs only matrix products. The error is at
+  most 1 - 1 / κ at first, κ the condition number of A in that norm, so log2(κ) + 6 steps are
+  enough; `STEPS` suffices for κ up to 1e9.
 """
 
 import math
@@ -56,7 +55,7 @@ def newton_inverse(matrices: Tensor) -> Tensor:
 
 
 class Exportable(TorchFunctionMode):
-    """As long as it is entered, functions of torch are those that can be exported."""
+    """A context in which torch functions that cannot be exported are replaced."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -70,7 +69,7 @@ class Exportable(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:  # noqa: ANN401 - whatever the function returns
-        """Call a function, or what stands for it."""
+        """Call a function, or its replacement."""
         if func in (torch.split, Tensor.split):
             return (args[0],)
         if func is F.linear and 0 in args[0].shape[:-1]:
@@ -82,7 +81,7 @@ class Exportable(TorchFunctionMode):
         if func in (Tensor.zero_, Tensor.add_) and id(args[0]) in self._diagonals:
             return self._change_diagonal(*args)
         if func is torch.linalg.cholesky:
-            factor = args[0] + 0  # stands for the factor: only its inverse square is asked for
+            factor = args[0] + 0  # a placeholder: only the inverse of the matrix is used later
             self._factored[id(factor)] = (factor, args[0])
             return factor
         if func is torch.cholesky_inverse and id(args[0]) in self._factored:
@@ -112,32 +111,32 @@ class ClassifierGraph(nn.Module):
         hypothesis = fitted.hypothesis
         if not isinstance(hypothesis, InContextHypothesis):
             raise InvalidConfig(
-                "only what reads pairs of rows can be written as a graph",
+                "only classifiers that read all support rows at once can be exported",
                 got=f"{len(fitted.rows):,} rows, or several parts",
                 allowed="at most max_support rows, and one part",
                 remedy="Fit fewer rows.",
             )
         self.model, self._reads, self._enter = hypothesis.model, hypothesis.reads, hypothesis.enter
         scaling = fitted.scaling
-        assert isinstance(scaling, Scaling), "parts are refused"
+        assert isinstance(scaling, Scaling), "parts were refused above"
         self._standard = scaling.choice.standardises
         self._view = scaling._view if scaling.choice.views else None
-        self._keep("column_medians", scaling._medians)
+        self._register("column_medians", scaling._medians)
         if self._standard:
             mean, factor, missing = scaling._standard
-            told = np.flatnonzero(missing > 0)
-            self._keep("column_means", mean)
-            self._keep("column_factors", factor)
-            self._keep("told_columns", told)
-            self._keep("missing_marks", missing[told])
-        none = np.zeros(fitted.rows.ways)
-        self._keep("prior_offsets", none if fitted.offsets is None else fitted.offsets.cpu())
+            marked = np.flatnonzero(missing > 0)
+            self._register("column_means", mean)
+            self._register("column_factors", factor)
+            self._register("told_columns", marked)
+            self._register("missing_marks", missing[marked])
+        zeros = np.zeros(fitted.rows.ways)
+        self._register("prior_offsets", zeros if fitted.offsets is None else fitted.offsets.cpu())
 
-    def _keep(self, name: str, values: Any) -> None:  # noqa: ANN401 - an array
+    def _register(self, name: str, values: Any) -> None:  # noqa: ANN401 - an array
         self.register_buffer(name, torch.as_tensor(np.asarray(values)))
 
     def forward(self, vectors: Tensor) -> tuple[Tensor, Tensor]:
-        """Answer rows."""
+        """Return the probabilities (rows, K) and class indices (rows,) of vectors (rows, d_T)."""
         with Exportable():
             rows = self._scaled(vectors.double())
             scores = _answers(self.model, self._reads, self._enter, rows.unsqueeze(0))[0]
@@ -145,7 +144,7 @@ class ClassifierGraph(nn.Module):
             return probabilities.float(), probabilities.argmax(dim=-1)
 
     def _scaled(self, rows: Tensor) -> Tensor:
-        """Do what `Scaling` does."""
+        """Scale rows like `Scaling`."""
         absent = rows.isnan()
         rows = torch.where(absent, cast("Tensor", self.column_medians), rows)
         if self._standard:
@@ -155,10 +154,10 @@ class ClassifierGraph(nn.Module):
     def _standardised(self, rows: Tensor, absent: Tensor) -> Tensor:
         mean, factor = cast("Tensor", self.column_means), cast("Tensor", self.column_factors)
         rows = ((rows - mean) * factor).clamp(-MAX_DEVIATIONS, MAX_DEVIATIONS)
-        told = absent[:, cast("Tensor", self.told_columns)].double() * cast(
+        marks = absent[:, cast("Tensor", self.told_columns)].double() * cast(
             "Tensor", self.missing_marks
         )
-        return torch.cat([rows, told], dim=1)
+        return torch.cat([rows, marks], dim=1)
 
 
 class ModelGraph(nn.Module):
@@ -176,25 +175,25 @@ class ModelGraph(nn.Module):
         )
 
     def forward(self, support: Tensor, class_indices: Tensor, queries: Tensor) -> Tensor:
-        """Read the support, and answer the queries, each by itself."""
+        """Read the support and answer the queries, each by itself."""
         with Exportable():
-            given = Support(
+            labelled = Support(
                 features=support.double().unsqueeze(0),
                 class_indices=class_indices.unsqueeze(0),
                 ways=self._classes,
             )
-            scale = self.model.preconditioner(given)
-            asked = queries.double().unsqueeze(0)
+            scale = self.model.preconditioner(labelled)
+            rows = queries.double().unsqueeze(0)
             if scale is not None:
-                given = replace(given, features=scale(given.features))
-                asked = scale(asked)
-            given = replace(given, features=given.features.float())
-            read = self.model.read(given, self._draw, Visibility.ISOLATED)
-            return self.model.answer(read, asked.float())[0].softmax(dim=-1)
+                labelled = replace(labelled, features=scale(labelled.features))
+                rows = scale(rows)
+            labelled = replace(labelled, features=labelled.features.float())
+            read = self.model.read(labelled, self._draw, Visibility.ISOLATED)
+            return self.model.answer(read, rows.float())[0].softmax(dim=-1)
 
 
 def _answers(model: AnyModel, reads: tuple[Any, ...], enter: Any, rows: Tensor) -> Tensor:  # noqa: ANN401
-    """Do what `InContextHypothesis` does, without looks at values."""
+    """Compute log-probabilities like `InContextHypothesis`, without control flow on values."""
     if enter.scale is not None:
         rows = enter.scale(rows)
     rows = rows.to(enter.dtype)
@@ -203,24 +202,24 @@ def _answers(model: AnyModel, reads: tuple[Any, ...], enter: Any, rows: Tensor) 
 
 
 def _in_single(classifier: TailClassifier) -> Fitted:
-    """Read the support in single precision, in which all runtimes compute."""
+    """Fit the classifier's rows again in single precision, in which all runtimes compute."""
     fitted: Fitted = classifier._fitted
     if not fitted.settings.visibility.isolates_queries:
         raise InvalidConfig(
-            "answers to rows that see each other cannot be exported",
+            "joint answers cannot be exported",
             got=f"visibility='{fitted.settings.visibility}'",
             allowed="visibility='isolated'",
             remedy="Fit or load the classifier with visibility='isolated'.",
         )
     if fitted.settings.parts:
         raise InvalidConfig(
-            "answers that several parts have a say in cannot be exported",
+            "classifiers of several parts cannot be exported",
             got=f"parts of {', '.join(map(str, fitted.settings.parts))} columns",
             allowed="vectors of one part",
             remedy="Export a classifier of one of the parts, or serve this one: unitail serve.",
         )
     settings = replace(fitted.settings, precision=Precision.SINGLE, device=torch.device("cpu"))
-    most = support_limit(settings.max_support, fitted.rows.ways)
-    if most is None or fitted.rows.total <= most:  # however many classes, in pairs of rows
+    limit = support_limit(settings.max_support, fitted.rows.ways)
+    if limit is None or fitted.rows.total <= limit:  # all rows at once, however many classes
         settings = replace(settings, max_support=None)
     return Fitted.of(fitted.rows, settings, fitted.pool)

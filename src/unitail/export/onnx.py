@@ -1,4 +1,4 @@
-"""ONNX files of fitted classifiers, and of models with the support as an input."""
+"""Write fitted classifiers, or models with the support as an input, as ONNX files."""
 
 import copy
 import json
@@ -25,17 +25,17 @@ from unitail.nn.episode_model import AnyModel
 
 OPSET = 20
 COVERAGES = (0.8, 0.9, 0.95)
-"""For which the file says how improbable a label in a set may be."""
+"""Coverages for which the file's metadata has thresholds of prediction sets."""
 TOLERANCE = 1e-3
-"""By how much probabilities of a file may differ: it computes in single precision."""
+"""Largest allowed difference of probabilities: the file computes in single precision."""
 EXPORTERS = ("torch.onnx", "onnxscript", "onnx_ir")
-"""Whose warnings say nothing to who exports a model."""
+"""Loggers of the exporters, whose warnings do not help users."""
 CHECKED = 40
-"""Rows that a file is asked before it is written."""
+"""Number of rows on which a file is checked before it is written."""
 
 
 class CannotExport(UserError):
-    """A model computes something that ONNX has no operator for."""
+    """The model cannot be written as ONNX, or the file would give other answers."""
 
     remedy = "Export another model; the default one can be exported."
 
@@ -51,18 +51,18 @@ class GraphSizes:
 
 @dataclass(frozen=True, eq=False)
 class Check:
-    """What a file is asked before it is written, and what it must answer."""
+    """Inputs and expected outputs to check a file with before it is written."""
 
-    given: tuple[NDArray[Any], ...]
+    inputs: tuple[NDArray[Any], ...]
     expected: NDArray[Any]
-    """Probabilities."""
+    """Probabilities that the file must return."""
 
 
 def export_classifier(classifier: TailClassifier, path: Path) -> Path:
-    """Write a fitted classifier: vectors in, probabilities and class indices out, any rows.
+    """Write a fitted classifier: any number of vectors in, probabilities and class indices out.
 
-    The names of the classes, the encoder's name and what sets need are in the file's metadata. A
-    file that answers otherwise than the classifier is not written.
+    The file's metadata holds the class names, the encoder's name and the thresholds of prediction
+    sets. A file that does not give the classifier's answers is an error and is not written.
     """
     kept = classifier.kept_examples()
     fitted = classifier._fitted
@@ -77,14 +77,14 @@ def export_classifier(classifier: TailClassifier, path: Path) -> Path:
     }
     rows = {0: torch.export.Dim.DYNAMIC}
     graph = ClassifierGraph(classifier)
-    asked = kept.vectors[:CHECKED].astype("float32")
-    asked = (asked + asked[::-1]) / 2  # between the examples, where answers are less sure
-    expected = classifier.with_encoder(None).predict_proba(asked)
-    return _write(graph, (example,), (rows,), facts, path, Check((asked,), expected))
+    queries = kept.vectors[:CHECKED].astype("float32")
+    queries = (queries + queries[::-1]) / 2  # between the examples, where answers are less certain
+    expected = classifier.with_encoder(None).predict_proba(queries)
+    return _write(graph, (example,), (rows,), facts, path, Check((queries,), expected))
 
 
 def export_model(model: AnyModel, sizes: GraphSizes, path: Path) -> Path:
-    """Write a model: support, class indices and queries in, probabilities out, any queries."""
+    """Write a model: support, class indices and any number of queries in, probabilities out."""
     model = copy.deepcopy(model).to("cpu", torch.float32).eval().requires_grad_(False)
     generator = torch.Generator().manual_seed(0)
     example = (
@@ -95,10 +95,10 @@ def export_model(model: AnyModel, sizes: GraphSizes, path: Path) -> Path:
     graph = ModelGraph(model, classes=sizes.classes, width=sizes.width)
     facts = {"sizes": json.dumps(vars(sizes))}
     dynamic = (None, None, {0: torch.export.Dim.DYNAMIC})
-    asked = (*example[:2], torch.randn(CHECKED, sizes.width, generator=generator))
+    inputs = (*example[:2], torch.randn(CHECKED, sizes.width, generator=generator))
     with torch.no_grad():
-        expected = graph(*asked).numpy()
-    check = Check(tuple(each.numpy() for each in asked), expected)
+        expected = graph(*inputs).numpy()
+    check = Check(tuple(tensor.numpy() for tensor in inputs), expected)
     return _write(graph, example, dynamic, facts, path, check)
 
 
@@ -124,14 +124,14 @@ def _write(
 
 
 def _require_same_answers(content: bytes, check: Check) -> None:
-    """Refuse to write a file that answers otherwise than what it was made of."""
+    """Raise `CannotExport` unless the file returns the expected probabilities."""
     session = optional("onnxruntime", extra="onnx").InferenceSession(content)
-    names = [each.name for each in session.get_inputs()]
-    probabilities = session.run(None, dict(zip(names, check.given, strict=True)))[0]
+    names = [node.name for node in session.get_inputs()]
+    probabilities = session.run(None, dict(zip(names, check.inputs, strict=True)))[0]
     difference = float(np.abs(probabilities - check.expected).max())
     if not difference <= TOLERANCE:
         raise CannotExport(
-            "the file would answer otherwise than the model",
+            "the exported file does not give the answers of the model",
             got=f"probabilities that differ by {difference:.2g}",
             allowed=f"at most {TOLERANCE:g}",
             remedy="Please report it, with the versions of torch, onnxscript and onnxruntime.",
@@ -139,7 +139,7 @@ def _require_same_answers(content: bytes, check: Check) -> None:
 
 
 def _traced(graph: nn.Module, example: tuple[Tensor, ...], dynamic: tuple[Any, ...]) -> Any:  # noqa: ANN401
-    """Follow the computation, and translate it."""
+    """Trace the graph and translate it to ONNX."""
     inputs: tuple[str, ...] = graph.inputs  # type: ignore[assignment]
     outputs: tuple[str, ...] = graph.outputs  # type: ignore[assignment]
     try:
@@ -162,13 +162,13 @@ def _traced(graph: nn.Module, example: tuple[Tensor, ...], dynamic: tuple[Any, .
         raise CannotExport(
             "this model cannot be written as ONNX",
             got=f"{type(error).__name__}: {str(error).strip().splitlines()[0][:200]}",
-            allowed="models whose computation does not depend on values, of operators ONNX has",
+            allowed="models whose control flow does not depend on values, with operators of ONNX",
         ) from error
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep to themselves what exporters say of their own work, such as what they did not fold."""
+    """Silence the exporters' warnings and log messages about their own work."""
     loggers = [logging.getLogger(name) for name in EXPORTERS]
     levels = [logger.level for logger in loggers]
     for logger in loggers:

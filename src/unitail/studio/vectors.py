@@ -17,7 +17,7 @@ from unitail.errors import UserError
 from unitail.inputs.encode import encode
 from unitail.inputs.input_encoder import InputEncoder, ItemEncoder
 from unitail.studio.catalogue import Catalogue
-from unitail.workflows.predict import choose_for
+from unitail.workflows.predict import choose_encoder
 
 FIRST_CHUNK, CHUNK = 16, 128
 """Items encoded at a time: few at first, for early results, then twice as many up to `CHUNK`."""
@@ -159,7 +159,7 @@ class Vectors:
                 encoder=self._choice, named=False, content_column=column, device=self._device
             )
         else:
-            encoder = choose_for(items.with_labels(()), self._choice, self._device)
+            encoder = choose_encoder(items.with_labels(()), self._choice, self._device)
         self.encoder = encoder
         return encoder
 

@@ -1,1 +1,1 @@
-"""Whole ways from a user's files to answers: what the commands call."""
+"""The steps behind the commands, from a user's files to answers, reports and saved classifiers."""

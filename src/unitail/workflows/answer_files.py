@@ -1,8 +1,8 @@
-"""Files of answers: the user's own table, or a row for each file, with columns of answers added.
+"""Write files of answers: the user's table, or one row per file, with columns of answers added.
 
-Nothing is dropped and nothing is moved: every row that was read is there in its order, with all of
-its cells, whether it has an answer or not. So the file can be joined to what it came from, or take
-its place; and the labels that somebody writes into it are examples for the next call.
+No row is dropped or moved: every row that was read is in the file, in its order and with all its
+cells, whether it has an answer or not. The file can therefore be joined to its source or replace
+it, and labels that a user writes into it are examples for the next call.
 """
 
 import csv
@@ -25,21 +25,21 @@ from unitail.inputs.table_files import prefix_beside
 from unitail.workflows.answers import Answer, Answers, State, score, scores_as_json
 
 STDOUT = Path("-")
-"""Stands for JSON lines on standard output."""
+"""The path that means JSON lines on standard output."""
 FORMAT = 2
 SUFFIXES = (".csv", ".jsonl", ".parquet", ".xlsx", ".json")
 DIGITS = 6
-"""Of probabilities and novelty in files."""
+"""Decimal digits of probabilities and novelty in files."""
 MAX_SHEET_ROWS = 1_048_576
 MAX_SHEET_CELL = 32_767
-"""What a sheet of Excel holds."""
+"""Limits of an Excel sheet: rows, and characters in a cell."""
 NOT_IN_SHEETS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
 Row = Mapping[str, Any]
 
 
 def check_target(path: Path, *suffixes: str) -> None:
-    """Refuse a file that cannot be written, before any work is done."""
+    """Raise an error if a file cannot be written, before any work is done."""
     if path.suffix.lower() not in suffixes:
         raise CannotWrite(
             "unsupported file extension",
@@ -53,58 +53,58 @@ def check_target(path: Path, *suffixes: str) -> None:
 
 
 def check_place(path: Path) -> None:
-    """Refuse a file whose folder cannot take it."""
+    """Raise an error if a path is a folder, or its parent folder cannot be written to."""
     if path.is_dir():
         problem = "a folder of that name"
     elif not path.parent.is_dir():
         problem = f"no folder {path.parent}"
     elif not os.access(path.parent, os.W_OK):
-        problem = f"a folder that is closed to you, {path.parent}"
+        problem = f"no permission to write to {path.parent}"
     else:
         return
     raise CannotWrite(
         f"{path} cannot be written",
         got=problem,
-        allowed="a file in a folder that can be written to",
-        remedy="Make the folder, or name another file.",
+        allowed="a file in a folder that you may write to",
+        remedy="Create the folder, or name another file.",
     )
 
 
 @dataclass(frozen=True)
 class AnswerTable:
-    """What was read with what was answered; every row has all columns, in their order."""
+    """The rows that were read, with columns of answers; every row has all columns, in order."""
 
     rows: Sequence[Row]
     columns: Sequence[str]
-    own: int
-    """How many of the columns are the user's; those that were added come after."""
+    num_input_columns: int
+    """Number of columns that the user's table had; the added ones come after them."""
 
     @classmethod
     def of(cls, result: Answers, queries: Items, label_column: str = "label") -> "AnswerTable":
-        """Add the columns of answers to what was read.
+        """Add the columns of answers to the rows that were read.
 
-        If there is no column of labels, an empty one is added too, for corrections. The others
-        have a prefix if the user's table has a column of such a name.
+        If there is no column of labels, an empty one is added too, for corrections. The added
+        columns get a prefix if the user's table has a column of the same name.
         """
         records = queries.records or _bare_records(queries)
-        own = list(dict.fromkeys(name for record in records for name in record.cells))
-        said = _said(records, result)
-        prefix = prefix_beside([*own, label_column], list(said[0]) if said else [])
+        names = list(dict.fromkeys(name for record in records for name in record.cells))
+        new_cells = _answer_cells(records, result)
+        prefix = prefix_beside([*names, label_column], list(new_cells[0]) if new_cells else [])
         rows = [
             {
-                **{name: record.cells.get(name) for name in own},
+                **{name: record.cells.get(name) for name in names},
                 label_column: record.cells.get(label_column, record.label or None),
                 **{f"{prefix}{name}": value for name, value in added.items()},
             }
-            for record, added in zip(records, said, strict=True)
+            for record, added in zip(records, new_cells, strict=True)
         ]
-        return cls(rows, list(rows[0]) if rows else [*own, label_column], len(own))
+        return cls(rows, list(rows[0]) if rows else [*names, label_column], len(names))
 
 
 def write_answers(
     result: Answers, queries: Items, path: Path, *, label_column: str = "label"
 ) -> None:
-    """Write the table in the format of the suffix, whole or not at all; "-" is standard output."""
+    """Write the table atomically, in the format of the suffix; "-" means standard output."""
     table = AnswerTable.of(result, queries, label_column)
     if path == STDOUT:
         sys.stdout.writelines(json_lines(table))
@@ -127,27 +127,29 @@ def write_answers(
 
 
 def as_csv(table: AnswerTable) -> str:
-    """Write a line for each row; `set` is a JSON list.
+    """Return the table as CSV; `set` is a JSON list.
 
-    What was added is never a formula for a spreadsheet; the user's own cells stay as they are.
+    Added cells are escaped so that a spreadsheet does not read them as formulas; the user's own
+    cells stay unchanged.
     """
     file = io.StringIO(newline="")
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(table.columns)
     for row in table.rows:
         cells = list(_flat(row).values())
-        writer.writerow([*cells[: table.own], *map(escape_formula, cells[table.own :])])
+        added = cells[table.num_input_columns :]
+        writer.writerow([*cells[: table.num_input_columns], *map(escape_formula, added)])
     return file.getvalue()
 
 
 def json_lines(table: AnswerTable) -> Iterable[str]:
-    """Write an object for each row."""
+    """Yield a line with a JSON object for each row."""
     for row in table.rows:
         yield json.dumps(_plain(row), ensure_ascii=False, default=str) + "\n"
 
 
 def as_json(result: Answers, queries: Items, table: AnswerTable) -> dict[str, Any]:
-    """Return all that is known, for `json`."""
+    """Return the answers with their settings, unreadable items and scores, ready for JSON."""
     scores = score(result, queries)
     return {
         "format": FORMAT,
@@ -166,21 +168,21 @@ def as_json(result: Answers, queries: Items, table: AnswerTable) -> dict[str, An
     }
 
 
-def _said(records: Sequence[Record], result: Answers) -> list[dict[str, Any]]:
-    """Return what is added to each record, all with the same names."""
+def _answer_cells(records: Sequence[Record], result: Answers) -> list[dict[str, Any]]:
+    """Return the cells that are added to each record, all with the same names."""
     answers = {answer.place: answer for answer in result.answers}
     reasons = {item.place: item.reason for item in result.unreadable if item.among == "files"}
     ranks = range(1, max((len(answer.top) for answer in result.answers), default=1))
-    numbered = any(record.row is not None for record in records)
-    several = len({record.source for record in records}) > 1
+    has_rows = any(record.row is not None for record in records)
+    has_sources = len({record.source for record in records}) > 1
     rows = []
     for record in records:
         answer = None if record.item is None else answers.get(record.item)
         reason = record.reason or (reasons.get(record.item, "") if record.item is not None else "")
         row = _about(answer, record, reason)
         row |= _why(answer) if result.why else {}
-        row |= {"row": record.row} if numbered else {}
-        row |= {"source": record.source or None} if several else {}
+        row |= {"row": record.row} if has_rows else {}
+        row |= {"source": record.source or None} if has_sources else {}
         for rank in ranks:
             label, p = answer.top[rank] if answer and rank < len(answer.top) else (None, None)
             row |= {f"answer_{rank + 1}": label, f"probability_{rank + 1}": _rounded(p)}
@@ -190,10 +192,10 @@ def _said(records: Sequence[Record], result: Answers) -> list[dict[str, Any]]:
 
 def _about(answer: Answer | None, record: Record, reason: str) -> dict[str, Any]:
     """Return the columns that every table of answers has, see `inputs.tables`."""
-    given = record.label if record.item is None else ""
-    state = answer.state if answer else State.GIVEN if given else State.SKIPPED
+    user_label = record.label if record.item is None else ""
+    state = answer.state if answer else State.GIVEN if user_label else State.SKIPPED
     return {
-        "answer": answer.label if answer else given or None,
+        "answer": answer.label if answer else user_label or None,
         "probability": _rounded(answer.probability) if answer else None,
         "state": str(state),
         "set": list(answer.members) if answer else None,
@@ -203,19 +205,19 @@ def _about(answer: Answer | None, record: Record, reason: str) -> dict[str, Any]
 
 
 def _why(answer: Answer | None) -> dict[str, Any]:
-    """Return what speaks for an answer."""
+    """Return the cells with the examples and columns that support an answer."""
     if answer is None:
         return {"because": None, "because_columns": None}
     examples = [
-        {"example": each.name, "label": each.label, "share": _rounded(each.share)}
-        for each in answer.because
+        {"example": reason.name, "label": reason.label, "share": _rounded(reason.share)}
+        for reason in answer.because
     ]
     columns = [{"column": name, "share": _rounded(share)} for name, share in answer.because_columns]
     return {"because": examples or None, "because_columns": columns or None}
 
 
 def _bare_records(queries: Items) -> list[Record]:
-    """Return records of items that were made in Python."""
+    """Return records for items that were created in Python and have none."""
     return [Record(cells={"name": name}, item=place) for place, name in enumerate(queries.names)]
 
 
@@ -248,9 +250,9 @@ def _as_sheet(table: AnswerTable) -> bytes:
     def cell(value: object) -> Any:  # noqa: ANN401
         if not isinstance(value, str):
             return value if isinstance(value, bool | int | float) or value is None else str(value)
-        made = cell_of(sheet, NOT_IN_SHEETS.sub("\N{REPLACEMENT CHARACTER}", value))
-        made.data_type = "s"  # never a formula
-        return made
+        text = cell_of(sheet, NOT_IN_SHEETS.sub("\N{REPLACEMENT CHARACTER}", value))
+        text.data_type = "s"  # never a formula
+        return text
 
     for row in (list(table.columns), *rows):
         sheet.append([cell(value) for value in row])
@@ -259,26 +261,26 @@ def _as_sheet(table: AnswerTable) -> bytes:
     return file.getvalue()
 
 
-def _require_fits(number: int, most: int, what: str) -> None:
-    if number > most:
+def _require_fits(number: int, limit: int, what: str) -> None:
+    if number > limit:
         raise CannotWrite(
-            f"a sheet of Excel cannot hold this many {what}",
+            f"an Excel sheet cannot hold this many {what}",
             got=f"{number:,}",
-            allowed=f"at most {most:,}",
+            allowed=f"at most {limit:,}",
             remedy="Write a .csv or .parquet file.",
         )
 
 
 def _plain(row: Row) -> dict[str, Any]:
-    """Return a row without numbers that JSON does not know."""
-    odd = (
+    """Return a row with None for NaN and infinity, which JSON cannot express."""
+    non_finite = (
         name for name, cell in row.items() if isinstance(cell, float) and not math.isfinite(cell)
     )
-    return {**row, **dict.fromkeys(odd)}
+    return {**row, **dict.fromkeys(non_finite)}
 
 
 def _flat(row: Row) -> dict[str, Any]:
-    """Return a row without lists: those are written as JSON."""
+    """Return a row with its lists written as JSON."""
     return {
         name: json.dumps(cell, ensure_ascii=False) if isinstance(cell, list) else cell
         for name, cell in row.items()

@@ -1,6 +1,6 @@
-"""Answers about a user's items: what speaks for each, and how right they are where that is known.
+"""Answers about a user's items: their explanation, their nearest examples, and their scores.
 
-Examples and columns speak for an answer; the examples nearest to an item are shown beside it.
+An explanation names the examples, and the columns of a table, that support an answer.
 """
 
 from collections import Counter
@@ -25,75 +25,76 @@ from unitail.inputs.items import Items
 DOUBTFUL = 0.8
 """Answers of a lower probability are doubtful: one in five or more of those just below is wrong."""
 NOVEL = 0.95
-"""Novelty that is marked: about one in twenty items of the known classes is as strange."""
+"""Items of this novelty or more are marked: about one in twenty items of the known classes is."""
 DIGITS = 6
 NAMED = 3
-"""Examples, and columns, that are named beside an answer."""
+"""Number of examples, and of columns, that are named beside an answer."""
 MAX_EXPLAINED = 1000
-"""Answers that are explained, the least sure ones."""
+"""Largest number of explained answers: the least certain ones."""
 MAX_VALUES = 2**25
-"""Answers times examples: of very many examples, fewer answers are explained."""
+"""Limit on answers times examples: with very many examples, fewer answers are explained."""
 MAX_WALKED = 200_000
-"""Rows of exchanged columns that are answered for all of them."""
+"""Largest number of rows with exchanged columns that are answered to explain all answers."""
 MIN_WALKS, MAX_WALKS = 4, 32
+"""Bounds on the permutations per answer in the influence of columns."""
 
 
 class State(StrEnum):
-    """How far an answer is to be believed."""
+    """How far an answer can be trusted."""
 
     LIKELY = "likely"
-    """Its probability is `DOUBTFUL` or more, and the item looks like the examples."""
+    """Its probability is `DOUBTFUL` or more, and the item resembles the examples."""
     DOUBTFUL = "doubtful"
     """Its probability is lower."""
     NOVEL = "novel"
-    """The item is so strange that it may belong to none of the classes."""
+    """The item differs so much from the examples that it may belong to none of the classes."""
     GIVEN = "given"
-    """The user said so."""
+    """It is the user's own label."""
     SKIPPED = "skipped"
     """There is no answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Because:
-    """An example that speaks for an answer."""
+    """An example that supports an answer."""
 
     place: int
-    """Its place among the examples, from 0; those that cannot be read count too."""
+    """Index of the example, from 0; unreadable examples count too."""
     name: str
     label: str
     share: float
-    """Its part in all that speaks for the answer, 0 to 1."""
+    """Its share of the total support for the answer, 0 to 1."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What is said about one item."""
+    """The prediction for one item."""
 
     place: int
-    """The number of the item among all queries, from 0; those that cannot be read count too."""
+    """Index of the item among all queries, from 0; unreadable items count too."""
     name: str
     label: str
     """The most probable class."""
     probability: float
     top: tuple[tuple[str, float], ...]
-    """The most probable classes with their probabilities, the first is `label`."""
+    """The most probable classes with their probabilities; the first is `label`."""
     members: tuple[str, ...]
-    """The prediction set, the most probable first: it holds the true class with the probability
-    `Answers.coverage`."""
+    """The prediction set, the most probable class first: it contains the true class with the
+    probability `Answers.coverage`."""
     novelty: float
-    """0 to 1: the higher, the less the item looks like any of the classes."""
+    """0 to 1: the higher, the less the item resembles any of the classes."""
     nearest: tuple[int, ...] = ()
-    """The places of the examples nearest to it, the nearest first."""
+    """Indices of the nearest examples, the nearest first."""
     because: tuple[Because, ...] = ()
-    """The examples that speak for it most, if that was asked; see `unitail.workflows.answers`."""
+    """The examples that support it most; empty unless an explanation was requested."""
     because_columns: tuple[tuple[str, float], ...] = ()
-    """The columns of a table that do, with their parts in all that speaks for it."""
+    """The columns of a table that support it most, with their shares of the total support."""
     repeated: bool = False
-    """Whether it equals an example: then the answer says nothing about new items."""
+    """Whether the item equals an example: then the answer is no evidence about new items."""
 
     @property
     def state(self) -> State:
-        """How far it is to be believed."""
+        """How far the answer can be trusted."""
         if self.novelty >= NOVEL:
             return State.NOVEL
         return State.DOUBTFUL if self.probability < DOUBTFUL else State.LIKELY
@@ -108,16 +109,16 @@ class Answers:
     modality: Modality
     encoder: str
     examples: Mapping[str, int]
-    """How many examples of each class were read."""
+    """Number of examples of each class that were read."""
     coverage: float
     joint: bool
     """Whether queries were answered together."""
     num_cached: int = 0
-    """How many items had been encoded before."""
+    """Number of items whose vectors came from the cache."""
     notes: tuple[str, ...] = ()
-    """What else the user should know, a phrase each."""
+    """Further notes for the user, a phrase each."""
     why: bool = False
-    """Whether the user asked why."""
+    """Whether the user requested explanations."""
 
     @property
     def repeated(self) -> tuple[str, ...]:
@@ -131,50 +132,50 @@ class Answers:
 
 @dataclass(frozen=True)
 class ClassScore:
-    """How right the answers about one class are."""
+    """The score of the answers for one class."""
 
     label: str
     items: int
-    """How many belong to it."""
+    """Number of items that belong to the class."""
     answers: int
-    """How many were said to."""
+    """Number of items that were answered with the class."""
     right: int
     confused_with: Mapping[str, int]
-    """What its items were taken for instead, the most frequent first."""
+    """The wrong answers for its items, the most frequent first."""
 
     @property
     def recall(self) -> float | None:
-        """The share of its items that were recognised."""
+        """The share of its items that were answered correctly."""
         return self.right / self.items if self.items else None
 
     @property
     def precision(self) -> float | None:
-        """The share of its answers that are right."""
+        """The share of its answers that are correct."""
         return self.right / self.answers if self.answers else None
 
 
 @dataclass(frozen=True)
 class AnswerScores:
-    """Answers beside true labels."""
+    """Answers compared with true labels."""
 
     confusion: Mapping[str, Mapping[str, int]]
-    """True label -> answer -> how many; true labels may be of classes without examples."""
+    """True label -> answer -> count; true labels may be of classes without examples."""
     num_repeated: int
-    """Items with a label that were not counted, since they equal an example."""
+    """Number of items with a label that are not counted because they equal an example."""
 
     @property
     def num_items(self) -> int:
-        """How many answers were counted."""
+        """Number of counted answers."""
         return sum(sum(row.values()) for row in self.confusion.values())
 
     @property
     def num_right(self) -> int:
-        """How many of them are right."""
+        """Number of counted answers that are correct."""
         return sum(row.get(label, 0) for label, row in self.confusion.items())
 
     @property
     def accuracy(self) -> float:
-        """The share of them that is right."""
+        """The share of correct answers."""
         return self.num_right / self.num_items
 
     @property
@@ -186,16 +187,16 @@ class AnswerScores:
 
     def by_class(self) -> list[ClassScore]:
         """Return the score of each class that is a true label or an answer."""
-        said = Counter[str]()
+        answers = Counter[str]()
         for row in self.confusion.values():
-            said.update(row)
-        labels = sorted({*self.confusion, *said})
+            answers.update(row)
+        labels = sorted({*self.confusion, *answers})
         rows = {label: Counter(self.confusion.get(label, {})) for label in labels}
         return [
             ClassScore(
                 label=label,
                 items=row.total(),
-                answers=said[label],
+                answers=answers[label],
                 right=row[label],
                 confused_with={other: n for other, n in row.most_common() if other != label},
             )
@@ -204,23 +205,23 @@ class AnswerScores:
 
 
 def score(result: Answers, queries: Items) -> AnswerScores | None:
-    """Hold answers to the labels of the records; None if no answered item has one.
+    """Compare the answers with the labels of the records; None if no answered item has one.
 
-    Items that equal an example say nothing about new ones, and are left out.
+    Items that equal an example are no evidence about new ones, and are left out.
     """
     truths = {record.item: record.label for record in queries.records if record.label}
-    known = [answer for answer in result.answers if answer.place in truths]
-    counted = [answer for answer in known if not answer.repeated]
+    labelled = [answer for answer in result.answers if answer.place in truths]
+    counted = [answer for answer in labelled if not answer.repeated]
     if not counted:
         return None
     confusion: dict[str, Counter[str]] = {}
     for answer in counted:
         confusion.setdefault(truths[answer.place], Counter())[answer.label] += 1
-    return AnswerScores(dict(sorted(confusion.items())), len(known) - len(counted))
+    return AnswerScores(dict(sorted(confusion.items())), len(labelled) - len(counted))
 
 
 def scores_as_json(scores: AnswerScores) -> dict[str, Any]:
-    """Return all of it, for `json`."""
+    """Return the scores, ready for JSON."""
     low, high = (round(value, DIGITS) for value in scores.interval)
     return {
         "items": scores.num_items,
@@ -245,27 +246,27 @@ def scores_as_json(scores: AnswerScores) -> dict[str, Any]:
 def explain(
     result: Answers,
     classifier: TailClassifier,
-    by: InputEncoder,
-    asked: Vectors,
+    encoder: InputEncoder,
+    queries: Vectors,
     examples: Sequence[tuple[int, str, str]],
 ) -> Answers:
-    """Let the least sure answers name what speaks for them.
+    """Return the answers with explanations of the least certain ones.
 
-    `examples` are places, names and labels of the rows that the classifier was fitted on. Models
-    that cannot say it refuse, and so is it with examples that were averaged.
+    `examples` are the indices, names and labels of the rows that the classifier was fitted on.
+    Raises an error for models without explanations, and for examples that were averaged.
     """
-    most = min(MAX_EXPLAINED, max(1, MAX_VALUES // max(1, len(examples))))
-    chosen = [answer.place for answer in result.by_uncertainty()[:most]]
+    limit = min(MAX_EXPLAINED, max(1, MAX_VALUES // max(1, len(examples))))
+    chosen = [answer.place for answer in result.by_uncertainty()[:limit]]
     if not chosen:
         return result
-    rows = asked.features[np.searchsorted(asked.kept, chosen)]
+    rows = queries.features[np.searchsorted(queries.kept, chosen)]
     by_place = {answer.place: answer for answer in result.answers}
     labels = _as_classes(classifier, [by_place[place].label for place in chosen])
-    of_rows = classifier.influence(rows, labels)
-    because = dict(zip(chosen, _because(of_rows, examples), strict=True))
+    influence = classifier.influence(rows, labels)
+    because = dict(zip(chosen, _because(influence, examples), strict=True))
     columns = {}
     if result.modality is Modality.TABLE:
-        columns = dict(zip(chosen, _columns(classifier, by, rows, labels), strict=True))
+        columns = dict(zip(chosen, _columns(classifier, encoder, rows, labels), strict=True))
     explained = (
         replace(
             each, because=because.get(each.place, ()), because_columns=columns.get(each.place, ())
@@ -276,9 +277,9 @@ def explain(
 
 
 def _as_classes(classifier: TailClassifier, labels: Sequence[str]) -> NDArray[Any]:
-    """Return labels as the classifier has them; answers name them as strings."""
-    known = {str(label): place for place, label in enumerate(classifier.classes_)}
-    chosen: NDArray[Any] = classifier.classes_[[known[label] for label in labels]]
+    """Return labels with the classifier's type; answers hold them as strings."""
+    places = {str(label): place for place, label in enumerate(classifier.classes_)}
+    chosen: NDArray[Any] = classifier.classes_[[places[label] for label in labels]]
     return chosen
 
 
@@ -297,17 +298,22 @@ def _because(
 
 
 def _columns(
-    classifier: TailClassifier, by: InputEncoder, rows: NDArray[Any], labels: NDArray[Any]
+    classifier: TailClassifier, encoder: InputEncoder, rows: NDArray[Any], labels: NDArray[Any]
 ) -> list[tuple[tuple[str, float], ...]]:
-    """Name the columns that speak for each answer; of many answers, for the least sure alone."""
-    spans = column_spans(by, None, rows.shape[1])
+    """Name the columns that support each answer; if there are many, only for the first ones.
+
+    The rows are sorted, the least certain first.
+    """
+    spans = column_spans(encoder, None, rows.shape[1])
     walks = MAX_WALKED // (len(rows) * (len(spans) + 1))
     walks = min(max(walks, MIN_WALKS), MAX_WALKS)
-    most = max(1, MAX_WALKED // (walks * (len(spans) + 1)))
-    said = classifier.column_influence(rows[:most], labels[:most], n_walks=walks, columns=spans)
+    limit = max(1, MAX_WALKED // (walks * (len(spans) + 1)))
+    influence = classifier.column_influence(
+        rows[:limit], labels[:limit], n_walks=walks, columns=spans
+    )
     named = [
-        tuple((said.names[place], float(shares[place])) for place in top if shares[place] > 0)
-        for top, shares in zip(said.top(NAMED), said.shares, strict=True)
+        tuple((influence.names[place], float(shares[place])) for place in top if shares[place] > 0)
+        for top, shares in zip(influence.top(NAMED), influence.shares, strict=True)
     ]
     return named + [()] * (len(rows) - len(named))
 
@@ -315,25 +321,28 @@ def _columns(
 def with_nearest(
     result: Answers,
     number: int,
-    known: NDArray[np.float64],
+    examples: NDArray[np.float64],
     places: NDArray[np.int64],
-    asked: Vectors,
+    queries: Vectors,
 ) -> Answers:
-    """Let the least sure answers name the examples nearest to them."""
+    """Return the answers with the nearest examples of the `number` least certain ones.
+
+    `examples` are the vectors of the examples with the indices `places`.
+    """
     chosen = [answer.place for answer in result.by_uncertainty()[:number]]
-    rows = asked.features[np.searchsorted(asked.kept, chosen)]
-    nearest = dict(zip(chosen, places[nearest_rows(known, rows)].tolist(), strict=True))
+    rows = queries.features[np.searchsorted(queries.kept, chosen)]
+    nearest = dict(zip(chosen, places[nearest_rows(examples, rows)].tolist(), strict=True))
     answers = (replace(each, nearest=tuple(nearest.get(each.place, ()))) for each in result.answers)
     return replace(result, answers=tuple(answers))
 
 
-def nearest_rows(known: NDArray[Any], asked: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the places of the examples nearest to each row, (m, `NAMED`), the nearest first.
+def nearest_rows(examples: NDArray[Any], queries: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the indices of the examples nearest to each query, (m, `NAMED`), the nearest first.
 
-    Near is what points the same way, seen from the mean of the examples.
+    Distance is the cosine distance after centring by the mean of the examples.
     """
-    centre = known.mean(axis=0)
-    cosines = _directions(asked - centre) @ _directions(known - centre).T
+    centre = examples.mean(axis=0)
+    cosines = _directions(queries - centre) @ _directions(examples - centre).T
     return np.argsort(-cosines, axis=1, kind="stable")[:, :NAMED]
 
 

@@ -1,8 +1,8 @@
-"""Labelled files to a feature bank, in one process or several.
+"""Encode labelled files to a feature bank, in one process or several.
 
-Every process encodes its shard of the items into the feature cache, which they share; then the
-first one writes the bank from it. A run that is broken off finds in the cache what it had encoded,
-and in the unfinished bank the rows that it had written.
+Every process encodes its shard of the items into the shared feature cache; then the first one
+writes the bank from it. An interrupted run resumes from the vectors in the cache and the rows in
+the unfinished bank.
 """
 
 import hashlib
@@ -29,18 +29,18 @@ from unitail.processes import ProcessGroup
 from unitail.progress import OnProgress
 
 ANOTHER = "Delete it to encode again, or name another folder."
-"""What to do where a bank of other items is in the way."""
+"""Remedy if the folder holds a bank of other items."""
 CHUNK = 1024
-"""Items that are encoded, and then written, at a time."""
+"""Number of items that are encoded, and then written, at a time."""
 
 
 @dataclass(frozen=True, eq=False)
 class MadeBank:
-    """The bank and what is not in it."""
+    """A new bank, and the items that are not in it."""
 
     bank: FeatureBank
     unreadable: tuple[Failure, ...]
-    """Places among the items, and why they could not be read."""
+    """Indices of unreadable items, with the reasons."""
 
 
 def encode_bank(
@@ -55,18 +55,18 @@ def encode_bank(
     dtype: FeatureType = FeatureType.FLOAT16,
     on_progress: OnProgress | None = None,
 ) -> MadeBank | None:
-    """Make the bank `folder`; None in all processes but the first.
+    """Write the bank `folder` and return it; None in all processes but the first.
 
-    The same call goes on with what an earlier one left, and only opens a bank that is complete and
-    was made from the same items by the same encoder. Items that cannot be read are left out.
+    Repeating the call resumes an interrupted run, and opens the bank if it is complete and was made
+    from the same items by the same encoder. Unreadable items are left out.
     """
     check_modality(examples.modality)
-    mine = _encoded(encoder, examples.items[processes.index :: processes.count], cache, on_progress)
-    kept, unreadable = _readable(mine)
+    shard = examples.items[processes.index :: processes.count]
+    kept, unreadable = _readable(_encoded(encoder, shard, cache, on_progress))
     processes.wait()
     if not processes.is_main:
         return None
-    if processes.count > 1:  # all is in the cache by now, but for what cannot be read
+    if processes.count > 1:  # all vectors are in the cache now
         kept, unreadable = _readable(_encoded(encoder, examples.items, cache))
     _check_some(kept, unreadable)
     content = _Content.of(examples, encoder, kept, name=name, licence=licence, dtype=dtype)
@@ -79,7 +79,7 @@ def _encoded(
     cache: FeatureCache,
     on_progress: OnProgress | None = None,
 ) -> Iterator[tuple[int, Vectors]]:
-    """Encode chunk by chunk, giving the place of each chunk's first item."""
+    """Encode items in chunks; yield the index of each chunk's first item, and the vectors."""
     for start in range(0, len(items), CHUNK):
 
         def show(done: int, _: int, start: int = start) -> None:
@@ -93,7 +93,7 @@ def _encoded(
 def _readable(
     chunks: Iterator[tuple[int, Vectors]],
 ) -> tuple[NDArray[np.int64], tuple[Failure, ...]]:
-    """Return the places of the items that have vectors, and the other items."""
+    """Return the indices of the items that have vectors, and the failures of the others."""
     kept, unreadable = [np.empty(0, np.int64)], []
     for start, vectors in chunks:
         kept.append(start + vectors.kept)
@@ -103,7 +103,7 @@ def _readable(
 
 @dataclass(frozen=True, eq=False)
 class _Content:
-    """What the bank will hold."""
+    """Content of the bank to write."""
 
     items: Sequence[Any]
     class_indices: NDArray[np.int64]
@@ -136,21 +136,21 @@ class _Content:
         if bank is not None:
             return bank
         with BankWriter(folder, self.manifest, self.class_names) as writer:
-            begun = writer.rows_written
-            for start, vectors in _encoded(encoder, self.items[begun:], cache):
+            written = writer.rows_written
+            for start, vectors in _encoded(encoder, self.items[written:], cache):
                 _check_some(vectors.kept, vectors.unreadable, whole=True)
-                rows = slice(begun + start, begun + start + len(vectors.kept))
+                rows = slice(written + start, written + start + len(vectors.kept))
                 writer.append(vectors.features, self.class_indices[rows])
         return FeatureBank.open(folder)
 
 
 def source_of(rows: int, modality: Modality, digest: str) -> str:
-    """Say what a bank was made from."""
+    """Return the manifest's description of the items that a bank was made from."""
     return f"{rows} {modality} items, sha256 {digest}"
 
 
 def _digest(items: Sequence[Any], labels: NDArray[Any]) -> str:
-    """Hash contents and labels, so that a bank of other ones is never taken for this."""
+    """Hash the contents and labels, which identifies the items of a bank."""
     digest = hashlib.sha256()
     for item, label in zip(items, labels, strict=True):
         digest.update(f"{content_hash(item)} {label}\n".encode("utf-8", "surrogatepass"))
@@ -158,22 +158,22 @@ def _digest(items: Sequence[Any], labels: NDArray[Any]) -> str:
 
 
 def encoder_for(name: str | None, modality: Modality, device: str) -> Encoder[Any]:
-    """Return the encoder of that name, the usual one, or the user's own: FILE.py:NAME."""
+    """Return an encoder by name, the user's own (FILE.py:NAME), or the default if None."""
     check_modality(modality)
     if name is None or not is_own(name):
         return make_encoder(name or default_encoder(modality), modality, device=device)
-    maker = own_object(name, "read", "embed")
-    if not isinstance(maker, Encoder) or maker.modality is not modality:
+    encoder = own_object(name, "read", "embed")
+    if not isinstance(encoder, Encoder) or encoder.modality is not modality:
         raise UnknownEncoder(
-            f"{name} is no encoder for {modality} items",
-            got=f"{type(maker).__name__} for {getattr(maker, 'modality', 'nothing')}",
-            allowed=f"an unitail.Encoder whose modality is Modality.{modality.name}",
+            f"{name} is not an encoder for {modality} items",
+            got=f"{type(encoder).__name__} for {getattr(encoder, 'modality', 'nothing')}",
+            allowed=f"a unitail.Encoder whose modality is Modality.{modality.name}",
         )
-    return maker
+    return encoder
 
 
 def check_modality(modality: Modality) -> None:
-    """Refuse rows of tables, which are encoded by what is learned from each support."""
+    """Raise an error for rows of tables: their encoding is learned from each support."""
     if modality is Modality.TABLE:
         raise InvalidInput(
             "tables have no frozen encoder to make a bank with",
@@ -191,5 +191,5 @@ def _check_some(
             "items became unreadable while the bank was written" if whole else "nothing to encode",
             got=unreadable[0].reason,
             allowed="items that can be read",
-            remedy="Fix them and run again; it goes on where it stopped.",
+            remedy="Fix them and run again; the run resumes where it stopped.",
         )

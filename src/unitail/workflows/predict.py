@@ -1,4 +1,4 @@
-"""A user's labelled examples and items in, answers out."""
+"""Answer a user's items from labelled examples: encode, fit, predict and explain."""
 
 import warnings
 from collections import Counter
@@ -36,7 +36,7 @@ from unitail.progress import OnProgress
 from unitail.workflows.answers import Answer, Answers, explain, with_nearest
 
 AT_ONCE = 4096
-"""Rows that are answered before it is told how far the work is."""
+"""Rows per batch of independent answers; progress is reported after each batch."""
 
 
 def predict_files(
@@ -58,85 +58,91 @@ def predict_files(
     on_progress: OnProgress | None = None,
     on_answered: OnProgress | None = None,
 ) -> Answers:
-    """Answer all queries that can be read from all examples that can be read.
+    """Answer all readable queries from all readable examples.
 
-    Without `encoder` the modality's default is used. `model` is the name of a shipped one or a
-    folder, asked in its own way: the default one isolated, TAIL joint. With `joint`, queries are
-    answered together and see each other; `balanced` then says that all classes occur equally often
-    among them. `saved` is a classifier in place of all these; then `support` is what it remembers.
-    `pool` are items without labels that are read with the examples. `explained` of the least sure
-    answers name the examples nearest to them, and what speaks for them as far as the model can say;
-    `why` asks for that alone. `on_progress` counts what is encoded, `on_answered` what is answered.
+    Without `encoder`, the modality's default is used. `model` is the name of a shipped model or a
+    folder; by default, the default model answers isolated, TAIL jointly. With `joint`, queries are
+    answered together and see each other; `balanced` then assumes that all classes are equally
+    frequent among them. `saved`, a fitted classifier, replaces all these; `support` is then what
+    `remembered_examples` returns. `pool` are unlabelled items that are read with the examples.
+
+    The `explained` least certain answers get their nearest examples, and an explanation if the
+    model can give one. With `why`, the least certain answers are explained, and it is an error if
+    the model cannot. `on_progress` counts encoded items, `on_answered` answered ones.
     """
     check_coverage(coverage)
     require(top >= 1, "top", got=top, allowed="1 or more")
     _check_same_kind(support, queries)
-    by = saved.kept_examples().encoder if saved else choose_for(support, encoder, device)
-    assert by is not None
-    given = (support.items, queries.items, *([] if pool is None else [pool.items]))
-    known, asked, *others = encode(
-        by, *given, on_unreadable="skip", cache=cache, on_progress=on_progress
+    chosen = saved.kept_examples().encoder if saved else choose_encoder(support, encoder, device)
+    assert chosen is not None
+    inputs = (support.items, queries.items, *([] if pool is None else [pool.items]))
+    example_vectors, query_vectors, *pooled = encode(
+        chosen, *inputs, on_unreadable="skip", cache=cache, on_progress=on_progress
     )
     if saved is not None:
-        classifier = with_pool(saved.with_encoder(None), others)
+        classifier = with_pool(saved.with_encoder(None), pooled)
     else:
         classifier = make_classifier(
-            model, encoder=by, joint=joint, balanced=balanced, device=device
+            model, encoder=chosen, joint=joint, balanced=balanced, device=device
         )
-        fit_examples(classifier, support, known, others)
-    check_together(classifier, len(asked.kept))
+        fit_examples(classifier, support, example_vectors, pooled)
+    check_together(classifier, len(query_vectors.kept))
     kept = classifier.kept_examples()
     result = Answers(
-        answers=_answers(classifier, queries, asked, coverage, top, on_answered),
-        unreadable=_unread(support, known, queries, asked, pool, others),
+        answers=_answers(classifier, queries, query_vectors, coverage, top, on_answered),
+        unreadable=_unread(support, example_vectors, queries, query_vectors, pool, pooled),
         modality=support.modality,
-        encoder=by.name,
+        encoder=chosen.name,
         examples=dict(sorted(Counter(map(str, kept.labels)).items())),
         coverage=coverage,
         joint=classifier.visibility_ == Visibility.JOINT,
-        num_cached=sum(each.num_cached for each in (known, asked, *others)),
+        num_cached=sum(vectors.num_cached for vectors in (example_vectors, query_vectors, *pooled)),
         notes=(
-            *by.notes,
-            *contradictions(support, known),
+            *chosen.notes,
+            *contradictions(support, example_vectors),
             *classifier._fitted.size_notes,
-            *long_texts(by, support.items, queries.items),
-            *beyond_examples(by, support.items, queries.items),
+            *long_texts(chosen, support.items, queries.items),
+            *beyond_examples(chosen, support.items, queries.items),
         ),
         why=why,
     )
-    places = known.kept.tolist() if saved is None else range(len(kept.labels))
+    places = example_vectors.kept.tolist() if saved is None else range(len(kept.labels))
     examples = [(place, support.names[place], support.labels[place]) for place in places]
-    shown = explained if saved is None else 0  # what is saved has no examples to show
+    shown = explained if saved is None else 0  # a saved classifier has no examples to show
     if why or shown:
         with nullcontext() if why else suppress(CannotSolve, InvalidConfig):
-            result = explain(result, classifier, by, asked, examples)
-    return with_nearest(result, shown, kept.vectors, known.kept, asked) if shown else result
+            result = explain(result, classifier, chosen, query_vectors, examples)
+    return (
+        with_nearest(result, shown, kept.vectors, example_vectors.kept, query_vectors)
+        if shown
+        else result
+    )
 
 
 def _unread(
     support: LabelledItems,
-    known: Vectors,
+    example_vectors: Vectors,
     queries: Items,
-    asked: Vectors,
+    query_vectors: Vectors,
     pool: Items | None,
-    others: Sequence[Vectors],
+    pooled: Sequence[Vectors],
 ) -> tuple[Unread, ...]:
-    """Name all that cannot be read, and what it was meant for."""
+    """List all unreadable items among the examples, the queries and the pool."""
     return (
-        *unread_items("examples", support, known),
-        *unread_items("files", queries, asked),
-        *unread_pool(pool, others),
+        *unread_items("examples", support, example_vectors),
+        *unread_items("files", queries, query_vectors),
+        *unread_pool(pool, pooled),
     )
 
 
-def choose_for(support: LabelledItems, encoder: str | None, device: str) -> InputEncoder:
-    """Return what makes vectors of items like the examples."""
+def choose_encoder(support: LabelledItems, encoder: str | None, device: str) -> InputEncoder:
+    """Return the encoder for items like the examples; None stands for the default one."""
     if support.layout is not None:
         return fit_layout(support.layout, support.items, encoder or AUTO, device)
-    by = fit_encoder(encoder or AUTO, support.items, support.modality, device=device)
-    if isinstance(by, ItemEncoder):
-        return replace(by, content_column=support.content_column)
-    return by
+    fitted = fit_encoder(encoder or AUTO, support.items, support.modality, device=device)
+    if isinstance(fitted, ItemEncoder):
+        return replace(fitted, content_column=support.content_column)
+    return fitted
 
 
 def make_classifier(
@@ -147,10 +153,10 @@ def make_classifier(
     balanced: bool = False,
     device: str,
 ) -> TailClassifier:
-    """Return the classifier of what this encoder makes, which `unitail evaluate` measures.
+    """Return an unfitted classifier for the vectors of this encoder.
 
-    It answers as one that has the encoder itself: tables are seen with steps and weights, and parts
-    of mixed ones each have a say.
+    It answers exactly like a classifier that holds the encoder: it scales tables in the same way,
+    and answers mixed tables part by part. `unitail evaluate` measures this classifier.
     """
     return TailClassifier(
         model,
@@ -164,32 +170,37 @@ def make_classifier(
 
 
 def fit_examples(
-    classifier: TailClassifier, support: LabelledItems, known: Vectors, pool: Sequence[Vectors]
+    classifier: TailClassifier,
+    support: LabelledItems,
+    example_vectors: Vectors,
+    pool: Sequence[Vectors],
 ) -> None:
-    """Fit on the examples that could be read, and on as much of a pool if there is one."""
-    labels = [support.labels[place] for place in known.kept]
+    """Fit on the readable examples, and on the readable items of a pool if there is one."""
+    labels = [support.labels[place] for place in example_vectors.kept]
     _check_classes(support, labels)
     rows = [each.features for each in pool if len(each.kept)]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TableSizeWarning)  # it is among the notes
-        classifier.fit(known.features, labels, pool=np.concatenate(rows) if rows else None)
+        warnings.simplefilter("ignore", TableSizeWarning)  # also given as a note
+        classifier.fit(
+            example_vectors.features, labels, pool=np.concatenate(rows) if rows else None
+        )
 
 
 def with_pool(classifier: TailClassifier, pool: Sequence[Vectors]) -> TailClassifier:
-    """Let a fitted classifier read more unlabelled rows, if there are any."""
-    for each in pool:
-        if len(each.kept):
-            classifier.add_pool(each.features)
+    """Add unlabelled rows, if there are any, to a fitted classifier, and return it."""
+    for vectors in pool:
+        if len(vectors.kept):
+            classifier.add_pool(vectors.features)
     return classifier
 
 
 def unread_pool(pool: Items | None, vectors: Sequence[Vectors]) -> tuple[Unread, ...]:
-    """Name what cannot be read of a pool."""
-    return tuple(one for each in vectors if pool for one in unread_items("pool", pool, each))
+    """List the unreadable items of a pool."""
+    return tuple(item for each in vectors if pool for item in unread_items("pool", pool, each))
 
 
 def check_options(model: str, *, joint: bool, balanced: bool, pool: bool = False) -> None:
-    """Refuse options of the command line that contradict each other."""
+    """Raise an error for options of the command line that contradict each other."""
     if pool and joint:
         raise InvalidConfig(
             "with a pool every file is answered by itself",
@@ -199,7 +210,7 @@ def check_options(model: str, *, joint: bool, balanced: bool, pool: bool = False
         )
     if balanced and not joint and model == DEFAULT:
         raise InvalidConfig(
-            "--balanced is about files that are answered together",
+            "--balanced only applies to joint answers",
             got="--balanced without --joint",
             allowed="--joint --balanced",
             remedy="Add --joint, or leave out --balanced.",
@@ -207,14 +218,14 @@ def check_options(model: str, *, joint: bool, balanced: bool, pool: bool = False
 
 
 def check_together(classifier: TailClassifier, number: int) -> None:
-    """Refuse more files than can inform each other, in the words of the command line."""
+    """Raise an error for too many joint queries, in terms of the command line's options."""
     limit = max(classifier.max_support or number, MAX_SUPPORT)
     if classifier.visibility_ == Visibility.JOINT and number > limit:
         raise InvalidInput(
             "too many files to be answered together",
             got=f"{number:,} files with --joint",
             allowed=f"at most {limit:,}, or any number without --joint",
-            remedy="Leave out --joint, or ask for fewer files at a time.",
+            remedy="Leave out --joint, or answer fewer files at a time.",
         )
 
 
@@ -224,17 +235,17 @@ def _check_same_kind(support: Items, queries: Items) -> None:
             "the files are of another kind than the examples",
             got=queries.modality,
             allowed=str(support.modality),
-            remedy="Name files like the examples, or say what all of them are: --modality KIND.",
+            remedy="Name files like the examples, or set the kind of all of them: --modality KIND.",
         )
 
 
 def _check_classes(support: LabelledItems, labels: Sequence[str]) -> None:
-    """Refuse to go on without a class."""
-    lost = [label for label in support.classes if label not in set(labels)]
-    if lost:
+    """Raise an error if a class has no readable example."""
+    unreadable = [label for label in support.classes if label not in set(labels)]
+    if unreadable:
         raise InvalidInput(
             "no example of a class can be read",
-            got=", ".join(map(repr, lost)),
+            got=", ".join(map(repr, unreadable)),
             allowed="at least one readable example of each class",
             remedy="Fix the files, or remove the class.",
         )
@@ -243,13 +254,13 @@ def _check_classes(support: LabelledItems, labels: Sequence[str]) -> None:
 def answer_rows(
     classifier: TailClassifier, rows: NDArray[np.float32], coverage: float, top: int
 ) -> list[dict[str, Any]]:
-    """Answer each row: the fields of an `Answer` that depend on its vector."""
+    """Answer rows; return for each the fields of an `Answer` that depend on its vector."""
     log_proba = classifier.predict_log_proba(rows)
     probabilities = np.exp(log_proba)
     if classifier.visibility_ == "isolated":
         sets = classifier.predict_set(coverage=coverage, log_proba=log_proba)
     else:
-        # Sets follow from isolated answers; the joint answer may be another class, and belongs in.
+        # Sets are calibrated on isolated answers; the joint answer may be another class, so add it.
         sets = classifier.predict_set(rows, coverage)
         sets[np.arange(len(rows)), probabilities.argmax(axis=1)] = True
     order = np.argsort(-probabilities, axis=1, kind="stable")
@@ -261,37 +272,41 @@ def answer_rows(
             "probability": float(row[best[0]]),
             "top": tuple((names[index], float(row[index])) for index in best[:top]),
             "members": tuple(names[index] for index in best if members[index]),
-            "novelty": float(strange),
+            "novelty": float(unlike),
         }
-        for row, best, members, strange in zip(probabilities, order, sets, novelty, strict=True)
+        for row, best, members, unlike in zip(probabilities, order, sets, novelty, strict=True)
     ]
 
 
 def _answers(
     classifier: TailClassifier,
     queries: Items,
-    asked: Vectors,
+    query_vectors: Vectors,
     coverage: float,
     top: int,
     on_answered: OnProgress | None,
 ) -> tuple[Answer, ...]:
-    """Answer the queries that could be read, as many at once as may see each other."""
-    count = len(asked.kept)
+    """Answer the readable queries: in batches if isolated, all at once if joint."""
+    count = len(query_vectors.kept)
     size = AT_ONCE if classifier.visibility_ == Visibility.ISOLATED else max(1, count)
     answers: list[dict[str, Any]] = []
     for start in range(0, count, size):
-        answers += answer_rows(classifier, asked.features[start : start + size], coverage, top)
+        answers += answer_rows(
+            classifier, query_vectors.features[start : start + size], coverage, top
+        )
         if on_answered is not None:
             on_answered(len(answers), count)
-    repeated = _repeated(classifier.kept_examples().vectors, asked)
+    repeated = _repeated(classifier.kept_examples().vectors, query_vectors)
     return tuple(
-        Answer(place=place, name=queries.names[place], repeated=again, **answer)
-        for place, again, answer in zip(asked.kept.tolist(), repeated, answers, strict=True)
+        Answer(place=place, name=queries.names[place], repeated=is_repeated, **answer)
+        for place, is_repeated, answer in zip(
+            query_vectors.kept.tolist(), repeated, answers, strict=True
+        )
     )
 
 
-def _repeated(known: NDArray[np.float64], asked: Vectors) -> list[bool]:
-    """Tell which queries have the vector of an example; items of equal content share theirs."""
-    with np.errstate(over="ignore"):  # a saved classifier may know larger numbers
-        vectors = {row.tobytes() for row in known.astype(np.float32)}
-    return [row.tobytes() in vectors for row in asked.features]
+def _repeated(example_vectors: NDArray[np.float64], query_vectors: Vectors) -> list[bool]:
+    """Return whether each query has the vector of an example; equal items have equal vectors."""
+    with np.errstate(over="ignore"):  # a saved classifier may hold larger numbers
+        vectors = {row.tobytes() for row in example_vectors.astype(np.float32)}
+    return [row.tobytes() in vectors for row in query_vectors.features]

@@ -1,6 +1,6 @@
-"""A data set of the catalogue to feature banks: its files are read, checked and encoded.
+"""Read and check the files of a data set in the catalogue, and encode them to feature banks.
 
-What is done is not done again; a run that was broken off goes on where it was.
+Finished work is not repeated, and an interrupted run can be resumed.
 """
 
 import shutil
@@ -21,30 +21,30 @@ from unitail.wording import excerpt, shown
 from unitail.workflows.encode_bank import MadeBank, encode_bank
 
 CACHED_BYTES = 6
-"""That a number takes in the cache, with its share of keys and pages."""
+"""Bytes per number in the cache, including overhead for keys and pages."""
 MAX_SHARE = 0.5
-"""Of the cache, that a data set may take: what is encoded last must not push out what was first."""
+"""Largest share of the cache for one data set: its last vectors must not evict its first ones."""
 NO_LIMIT = 2**62
 
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A data set that is read and checked, before it is encoded."""
+    """A data set that was read and checked, ready to be encoded."""
 
     name: str
-    """Of its bank."""
+    """Name of its bank."""
     examples: LabelledItems
     found: Found
 
     def folder(self, banks: Path, encoder: str) -> Path:
-        """Return where its bank is, or will be."""
+        """Return the folder of its bank, which need not exist yet."""
         return banks / encoder / self.name
 
 
 def read_data_set(
     entry: CatalogueEntry, root: Path, split: Split, *, any_version: bool = False
 ) -> Iterator[Prepared]:
-    """Read the data sets of an entry: one, or those of a collection, one after the other."""
+    """Read the data set of an entry, or all data sets of a collection, one after the other."""
     for part in entry.parts(root, split):
         found = entry.read(part, split, any_version=any_version)
         files = [item for item in found.items if isinstance(item, Path)]
@@ -72,25 +72,25 @@ def encode_data_set(
     dtype: FeatureType = FeatureType.FLOAT16,
     on_progress: OnProgress | None = None,
 ) -> MadeBank | None:
-    """Encode a data set that was read; None in all processes but the first.
+    """Encode a prepared data set to a bank; None in all processes but the first.
 
-    A data set too large for the cache has one of its own beside the bank, until that is complete.
+    A data set too large for the cache gets a temporary cache of its own beside the bank.
     """
     folder = prepared.folder(banks, encoder.name)
     needed = len(prepared.examples) * encoder.width * CACHED_BYTES
-    own = folder.with_name(f".{folder.name}.vectors")
+    temporary = folder.with_name(f".{folder.name}.vectors")
     large = needed > cache.limit_bytes * MAX_SHARE
     made = encode_bank(
         prepared.examples,
         encoder,
         folder,
         name=prepared.name,
-        cache=FeatureCache(own, limit_bytes=NO_LIMIT) if large else cache,
+        cache=FeatureCache(temporary, limit_bytes=NO_LIMIT) if large else cache,
         processes=processes,
         licence=licence,
         dtype=dtype,
         on_progress=on_progress,
     )
     if made is not None:
-        shutil.rmtree(own, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
     return made

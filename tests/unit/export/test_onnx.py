@@ -71,7 +71,7 @@ def test_a_table_classifier_answers_in_onnx_as_in_python(
     other = TailClassifier(model(), device="cpu", class_prior=[0.5, 0.3, 0.2]).fit(rows, NAMES[Y])
     wrong = SimpleNamespace(model_proto=onnx.load(path))
     monkeypatch.setattr("unitail.export.onnx._traced", lambda *_: wrong)
-    with pytest.raises(CannotExport, match="would answer otherwise than the model: got"):
+    with pytest.raises(CannotExport, match="does not give the answers of the model: got"):
         export_classifier(other, tmp_path / "other.onnx")
     assert [file.name for file in tmp_path.iterdir()] == ["classifier.onnx"]
 
@@ -111,14 +111,14 @@ def test_a_model_reads_examples_in_onnx_as_in_python(
 
 def test_parts_are_refused(tmp_path: Path) -> None:
     classifier = TailClassifier(device="cpu", parts=[1, X.shape[1] - 1]).fit(X, Y)
-    with pytest.raises(InvalidConfig, match=r"several parts have a say .*unitail serve"):
+    with pytest.raises(InvalidConfig, match=r"several parts cannot be exported.*unitail serve"):
         export_classifier(classifier, tmp_path / "parts.onnx")
 
 
 def test_joint_answers_are_refused(tmp_path: Path) -> None:
     joint = Relational(PRESETS["tiny"])
     classifier = TailClassifier(joint, device="cpu", visibility="joint").fit(X, Y)
-    with pytest.raises(InvalidConfig, match="rows that see each other cannot be exported"):
+    with pytest.raises(InvalidConfig, match="joint answers cannot be exported"):
         export_classifier(classifier, tmp_path / "joint.onnx")
     assert not list(tmp_path.iterdir())
 

@@ -274,7 +274,7 @@ def test_targets_that_cannot_be_written_are_told_early(
     with pytest.raises(CannotWrite, match=r"got no folder .*none; allowed: a file in a folder"):
         check_target(tmp_path / "none" / "x.csv", ".csv")
     monkeypatch.setattr("os.access", lambda *_: False)  # whoever runs the tests may write anywhere
-    with pytest.raises(CannotWrite, match="got a folder that is closed to you"):
+    with pytest.raises(CannotWrite, match="got no permission to write to"):
         check_target(tmp_path / "y.csv", ".csv")
     (tmp_path / "x.csv").mkdir()
     with pytest.raises(CannotWrite, match="got a folder of that name"):

@@ -79,8 +79,8 @@ def test_the_command_writes_and_prints_it_and_takes_its_file_again() -> None:
     for line in lines:
         assert line["because"][0]["label"] == line["answer"]
         assert line["because_columns"][0]["column"] == "size"
-    assert "What speaks for it, and how much" in Path("page.html").read_text()
-    assert "By columns: size" in Path("page.html").read_text()
+    assert "Supporting examples, with their shares" in Path("page.html").read_text()
+    assert "Supporting columns: size" in Path("page.html").read_text()
     CliRunner().invoke(app, ["known.csv", "new.csv", "--why", "--out", "out.csv"])
     again = read_labelled(Path("known.csv"))
     items = read_unlabelled([Path("out.csv")], like=again)

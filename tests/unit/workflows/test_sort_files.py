@@ -127,7 +127,7 @@ def test_disks_without_links(by: SortBy, tmp_path: Path, monkeypatch: pytest.Mon
     assert files[0].exists() == (by is SortBy.COPY)
     again = _files(tmp_path / "in", "1.png")
     again[0].write_text("other")
-    with pytest.raises(CannotWrite, match="is there"):
+    with pytest.raises(CannotWrite, match="exists"):
         sort_files(steps, by)
     assert _tree(tmp_path / "out") == {"a/1.png": "1.png"}
 
@@ -207,7 +207,7 @@ def test_folders_that_are_read_are_refused(tmp_path: Path) -> None:
     with pytest.raises(CannotWrite, match="got a file; allowed: a folder"):
         check_sorting(tmp_path / "file", [])
     (tmp_path / "loop").symlink_to("loop")
-    with pytest.raises(CannotWrite, match="got a link that leads nowhere; allowed: a folder"):
+    with pytest.raises(CannotWrite, match="got a broken link; allowed: a folder"):
         check_sorting(tmp_path / "loop", [tmp_path / "in"])
 
 

@@ -1,1 +1,1 @@
-"""Answers as one HTML file: `page` writes it, `previews` shows the items on it."""
+"""Reports of answers as one HTML file: `page` writes it, `previews` renders the items."""

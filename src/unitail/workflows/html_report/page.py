@@ -1,7 +1,7 @@
-"""Answers as one HTML file that shows the items, the least sure answers first.
+"""Write answers as one HTML file that shows the items, the least certain answers first.
 
-The file needs nothing else: images and sounds are inside, as far as there is room, and a content
-security policy keeps browsers from asking the network. Everything that comes from users is escaped.
+The file is self-contained: images and sounds are embedded as far as there is room, and a content
+security policy keeps browsers from using the network. All text from users is escaped.
 """
 
 import hashlib
@@ -26,15 +26,15 @@ from unitail.workflows.html_report.previews import Examples, Room, item_as_html,
 
 FOLDER = Path(__file__).parent
 MAX_CARDS = 2000
-"""Answers that are shown, the least sure ones."""
+"""Largest number of answers on the page: the least certain ones."""
 MAX_MEMBERS = 8
-"""Classes of a set that are named."""
+"""Largest number of classes listed for a prediction set."""
 MAX_LINES = 200
-"""Unreadable files that are listed."""
+"""Largest number of unreadable files listed."""
 MAX_RECORD = 20_000
-"""Characters of a row that can be corrected on the page."""
+"""Largest row, in characters as JSON, that can be corrected on the page."""
 MAX_MEDIA_BYTES = 32 * 1024**2
-"""Room for images and sounds inside the file, before they are written as characters."""
+"""Limit on the size of embedded images and sounds, before base64 encoding."""
 THREADS = 8
 NOUNS = {
     Modality.IMAGE: "image",
@@ -54,9 +54,10 @@ def write_html_report(
     label_column: str = "label",
     on_progress: OnProgress | None = None,
 ) -> None:
-    """Write the page; it is whole or not there. `on_progress` counts the cards.
+    """Write the page atomically.
 
-    `label_column` is what corrections call the column of labels.
+    `label_column` is the name of the column of labels in downloaded corrections. `on_progress`
+    counts the cards.
     """
     shown = result.by_uncertainty()[:MAX_CARDS]
     room = Room(MAX_MEDIA_BYTES)
@@ -101,7 +102,7 @@ def _cards(
     room: Room,
     on_progress: OnProgress | None,
 ) -> list[str]:
-    """Draw all cards; images are decoded in threads."""
+    """Return the HTML of all cards; images are decoded in threads."""
     records = {record.item: record.cells for record in queries.records}
 
     def draw(answer: Answer, near: str) -> str:
@@ -120,19 +121,19 @@ def _cards(
 
 
 def _field(answer: Answer, cells: Mapping[str, Any] | None) -> str:
-    """Return where a correction is written; it carries what the input says of the item."""
+    """Return the input field for a correction, which holds the item's row; "" if it has none."""
     record = "" if cells is None else json.dumps(dict(cells), ensure_ascii=False, default=str)
     if not 0 < len(record) <= MAX_RECORD:
         return ""
     return (
-        '<label class="correct" hidden><input list="labels" placeholder="right class"'
-        f' aria-label="Right class of {escape(answer.name)}" autocomplete="off"'
+        '<label class="correct" hidden><input list="labels" placeholder="correct class"'
+        f' aria-label="Correct class of {escape(answer.name)}" autocomplete="off"'
         f' data-record="{escape(record)}"></label>'
     )
 
 
 def _name(answer: Answer, item: object, folder: Path) -> str:
-    """Name an item, unless it is a text that is shown anyway."""
+    """Return the name of an item; only a number for a text, which is shown anyway."""
     return f"text {answer.place + 1}" if isinstance(item, str) else link(item, answer.name, folder)
 
 
@@ -172,14 +173,14 @@ def _summary(result: Answers) -> str:
 
 
 def _tiles(result: Answers) -> str:
-    """Count what deserves a look."""
+    """Return the tiles with the numbers of likely, doubtful, novel and unreadable items."""
     states = Counter(answer.state for answer in result.answers)
     unread = len(result.unreadable)
-    sure = _percent(DOUBTFUL)
+    threshold = _percent(DOUBTFUL)
     tiles = [
-        (State.LIKELY, "", f"likely: {sure} or more"),
-        (State.DOUBTFUL, "", f"doubtful: below {sure}"),
-        (State.NOVEL, "warn", "novel: perhaps of no class here"),
+        (State.LIKELY, "", f"likely: {threshold} or more"),
+        (State.DOUBTFUL, "", f"doubtful: below {threshold}"),
+        (State.NOVEL, "warn", "novel: perhaps none of these classes"),
     ]
     return "".join(
         f'<li class="{kind if states[state] else ""}"><button type="button" disabled'
@@ -192,9 +193,9 @@ def _tiles(result: Answers) -> str:
 
 
 def _classes(result: Answers) -> str:
-    given = Counter(answer.label for answer in result.answers)
+    counts = Counter(answer.label for answer in result.answers)
     return "".join(
-        f"<tr><td>{escape(label)}</td><td>{number:,}</td><td>{given[label]:,}</td></tr>"
+        f"<tr><td>{escape(label)}</td><td>{number:,}</td><td>{counts[label]:,}</td></tr>"
         for label, number in result.examples.items()
     )
 
@@ -208,7 +209,7 @@ def _options(shown: Sequence[Answer]) -> str:
 
 
 def _notes(result: Answers) -> str:
-    """Tell what is not on the page, and what a reader might take too well."""
+    """Return notes on the answers, unreadable items, duplicates, and answers not shown."""
     notes = [f'<p class="panel">{escape(note)}.</p>' for note in result.notes]
     if result.unreadable:
         lines = [
@@ -221,8 +222,8 @@ def _notes(result: Answers) -> str:
         notes.append(_panel(f"Equal to one of the examples ({len(result.repeated):,})", lines))
     if len(result.answers) > MAX_CARDS:
         notes.append(
-            f'<p class="panel">The {MAX_CARDS:,} least sure of {len(result.answers):,} answers are'
-            " shown; a file of answers (--out) has all.</p>"
+            f'<p class="panel">The {MAX_CARDS:,} least certain of {len(result.answers):,} answers'
+            " are shown; a file of answers (--out) lists all.</p>"
         )
     return "".join(notes)
 
@@ -233,7 +234,7 @@ def _panel(summary: str, lines: Sequence[str]) -> str:
 
 
 def _percent(share: float) -> str:
-    """Write a share; never 100 % unless it is."""
+    """Format a share in percent; "> 99 %" and "< 1 %" near the ends, 100 % only if exact."""
     hundred = 100 * share
     if 99 < hundred < 100 or 0 < hundred < 1:
         return "&gt;&nbsp;99&nbsp;%" if hundred > 50 else "&lt;&nbsp;1&nbsp;%"
@@ -241,7 +242,7 @@ def _percent(share: float) -> str:
 
 
 def _filled(text: str, values: Mapping[str, str]) -> str:
-    """Put values in their places, once: what a value holds is not filled again."""
+    """Replace the placeholders of a template in one pass: values are not expanded again."""
     return re.sub(r"\{\{(\w+)\}\}", lambda match: values[match[1]], text)
 
 
@@ -250,5 +251,5 @@ def _file(name: str) -> str:
 
 
 def _hash(code: str) -> str:
-    """Return what a content security policy knows a style or script by."""
+    """Return the hash of a style or script for the content security policy."""
     return f"sha256-{b64encode(hashlib.sha256(code.encode()).digest()).decode()}"

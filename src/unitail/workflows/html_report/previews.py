@@ -1,4 +1,4 @@
-"""How items look on a page: small images, texts, players, cells of rows; and the examples."""
+"""Render items as HTML: thumbnails, texts, audio players, cells of rows; and the examples."""
 
 import io
 import os
@@ -22,19 +22,19 @@ from unitail.wording import excerpt, numbered
 from unitail.workflows.answers import Answer
 
 SIDE = 360
-"""The longer side of a small image; cards show it at about two thirds of that."""
+"""Longer side of a thumbnail in pixels; cards show it at about two thirds of that."""
 EXAMPLE_SIDE = 180
 QUALITY = 72
 MAX_CHARACTERS = 1200
 MAX_EXAMPLES = 240
-"""Shown in all; every class has as many of its first ones as fit."""
+"""Number of examples shown in all, an equal number of the first ones of every class."""
 MAX_NEAR = 1000
-"""Further examples that are shown since they are near to an answer, the most frequent first."""
+"""Number of further examples shown because they are near an answer, the most frequent first."""
 MAX_NEAR_EXCERPT = 60
-"""Characters of a text that is near."""
+"""Length of the excerpt of a nearby text, in characters."""
 MAX_CELLS = 12
 MAX_SOUND_BYTES = 2 * 1024**2
-"""Larger sounds are linked."""
+"""Largest sound that is embedded; larger ones are linked."""
 SOUNDS = {
     ".wav": "audio/wav",
     ".flac": "audio/flac",
@@ -43,11 +43,11 @@ SOUNDS = {
     ".oga": "audio/ogg",
     ".opus": "audio/ogg",
 }
-"""What browsers play."""
+"""Sound formats that browsers play."""
 
 
 def jpeg_preview(item: object, side: int, quality: int) -> bytes:
-    """Return an image as JPEG, turned as it should be, its longer side at most this many pixels."""
+    """Return an image as JPEG, upright, with its longer side at most this many pixels."""
     image = read_image(item)
     image.thumbnail((side, side))
     file = io.BytesIO()
@@ -55,21 +55,22 @@ def jpeg_preview(item: object, side: int, quality: int) -> bytes:
     return file.getvalue()
 
 
-def text_preview(item: object, most: int) -> str:
-    """Return the first characters of a text or a file of one; nothing if that cannot be read."""
+def text_preview(item: object, max_characters: int) -> str:
+    """Return the first characters of a text or a text file; "" if it cannot be read."""
     if not isinstance(item, Path):
         text = str(item)
     else:
         try:
             with item.open("rb") as file:
-                text = file.read(4 * most + 4).decode("utf-8-sig", "replace").strip()
+                start = file.read(4 * max_characters + 4)
+            text = start.decode("utf-8-sig", "replace").strip()
         except OSError:
             return ""
-    return text if len(text) <= most else f"{text[:most].rstrip()} …"
+    return text if len(text) <= max_characters else f"{text[:max_characters].rstrip()} …"
 
 
 def cell_preview(value: object, *, missing: str) -> str:
-    """Write a cell of a table; `missing` stands for one that is not there."""
+    """Format a cell of a table; `missing` stands for a missing value."""
     if is_missing(value):
         return missing
     return f"{value:g}" if isinstance(value, float) else str(value)
@@ -77,13 +78,13 @@ def cell_preview(value: object, *, missing: str) -> str:
 
 @dataclass
 class Room:
-    """The bytes of media that a page may still take; threads may share it."""
+    """The bytes of media that a page may still embed; thread-safe."""
 
     left: int
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take(self, size: int) -> bool:
-        """Say whether there is room for this many bytes, and take it."""
+        """Reserve this many bytes, and return whether there was room for them."""
         with self.lock:
             fits = size <= self.left
             self.left -= size if fits else 0
@@ -91,14 +92,14 @@ class Room:
 
 
 def item_at(items: Items, place: int) -> object:
-    """Return one of the items; a row of a table as a dict."""
+    """Return the item at an index; a row of a table as a dict."""
     if items.modality is Modality.TABLE:
         return items.items.iloc[place].to_dict()  # type: ignore[attr-defined]
     return items.items[place]
 
 
 def item_as_html(item: object, modality: Modality, room: Room, side: int = SIDE) -> str:
-    """Show an item; what cannot be shown inside the page is said to be linked below."""
+    """Return the HTML of an item, or a note if it cannot be shown on the page."""
     if modality is Modality.TABLE and isinstance(item, Mapping):
         files = {name: cell for name, cell in item.items() if isinstance(cell, Path)}
         kinds = ((cell, modality_of(cell)) for cell in files.values())
@@ -108,10 +109,10 @@ def item_as_html(item: object, modality: Modality, room: Room, side: int = SIDE)
         return f'<p class="text">{escape(text_preview(item, MAX_CHARACTERS))}</p>'
     media = _image(item, side) if modality is Modality.IMAGE else _sound(item)
     if media is None:
-        return '<p class="none">Not shown here.</p>'
+        return '<p class="none">No preview.</p>'
     kind, content = media
     if not room.take(len(content)):
-        return '<p class="none">Not shown: this page is large already.</p>'
+        return '<p class="none">Not shown: the page is too large already.</p>'
     source = f"data:{kind};base64,{b64encode(content).decode()}"
     if modality is Modality.IMAGE:
         return (
@@ -121,7 +122,7 @@ def item_as_html(item: object, modality: Modality, room: Room, side: int = SIDE)
 
 
 def link(item: object, name: str, folder: Path) -> str:
-    """Write an item's name, with a link from a page in `folder` to its file if it has one."""
+    """Return an item's name, with a link from a page in `folder` to its file if it has one."""
     if not isinstance(item, Path):
         return escape(name)
     try:
@@ -132,23 +133,23 @@ def link(item: object, name: str, folder: Path) -> str:
 
 
 class Examples:
-    """The labelled examples on a page: what answers rest on, and where a wrong label shows."""
+    """The labelled examples on a page, by which answers and wrong labels can be checked."""
 
     def __init__(self, examples: LabelledItems, answers: Iterable[Answer]) -> None:
-        """Choose those that are shown: some of each class, and those that answers name."""
+        """Choose the examples to show: some of each class, and those that the answers name."""
         self._examples = examples
         by_label: dict[str, list[int]] = defaultdict(list)
         for place, label in enumerate(examples.labels[: len(examples.items)]):
             by_label[label].append(place)
         self._by_label = dict(sorted(by_label.items()))
-        most = max(MAX_EXAMPLES // max(len(by_label), 1), 1)
-        first = [p for places in [*self._by_label.values()][:MAX_EXAMPLES] for p in places[:most]]
-        named = ([each.place for each in one.because] or one.nearest for one in answers)
+        limit = max(MAX_EXAMPLES // max(len(by_label), 1), 1)
+        first = [p for places in [*self._by_label.values()][:MAX_EXAMPLES] for p in places[:limit]]
+        named = ([reason.place for reason in each.because] or each.nearest for each in answers)
         near = Counter(place for places in named for place in places)
         self._shown = {*first, *(place for place, _ in near.most_common(MAX_NEAR))}
 
     def as_html(self, room: Room, folder: Path) -> str:
-        """Show them by class; nothing if a saved classifier has none to show."""
+        """Return the examples as HTML, by class; "" for a saved classifier, which has none."""
         if not self._by_label:
             return ""
         groups = []
@@ -166,22 +167,22 @@ class Examples:
         )
 
     def near_as_html(self, answer: Answer) -> str:
-        """Name the examples that speak for an answer, or those nearest to it, each with a link."""
+        """Return links to the examples that support an answer, or to its nearest examples."""
         shares = {each.place: each.share for each in answer.because}
         links = [
             f'<li><a href="#example-{place}"><b>{escape(self._examples.labels[place])}</b>'
-            f" {escape(self._called(place))}</a>{_part(shares.get(place))}</li>"
+            f" {escape(self._name(place))}</a>{_share(shares.get(place))}</li>"
             for place in shares or answer.nearest
             if place in self._shown
         ]
-        title = "What speaks for it, and how much:" if shares else ""
+        title = "Supporting examples, with their shares:" if shares else ""
         listed = f'<ul class="near">{"".join(links)}</ul>'
         rows = f'<div class="facts">{title or "Nearest examples:"}{listed}</div>' if links else ""
-        named = [f"{escape(name)}{_part(share)}" for name, share in answer.because_columns]
-        columns = f'<p class="facts">By columns: {", ".join(named)}</p>' if named else ""
+        named = [f"{escape(name)}{_share(share)}" for name, share in answer.because_columns]
+        columns = f'<p class="facts">Supporting columns: {", ".join(named)}</p>' if named else ""
         return rows + columns
 
-    def _called(self, place: int) -> str:
+    def _name(self, place: int) -> str:
         item = item_at(self._examples, place)
         name = self._examples.names[place]
         return excerpt(item, MAX_NEAR_EXCERPT) if isinstance(item, str) else name
@@ -194,7 +195,7 @@ class Examples:
         return f'<li id="example-{place}">{shown}{named}</li>'
 
 
-def _part(share: float | None) -> str:
+def _share(share: float | None) -> str:
     return "" if share is None else f" {100 * share:.0f} %"
 
 
@@ -221,5 +222,5 @@ def _cells(row: Mapping[Any, Any]) -> str:
         for name, value in list(row.items())[:MAX_CELLS]
     ]
     more = len(row) - MAX_CELLS
-    rest = f"<dt>…</dt><dd>and {more} more</dd>" if more > 0 else ""
-    return f'<dl class="cells">{"".join(cells)}{rest}</dl>'
+    note = f"<dt>…</dt><dd>and {more} more</dd>" if more > 0 else ""
+    return f'<dl class="cells">{"".join(cells)}{note}</dl>'

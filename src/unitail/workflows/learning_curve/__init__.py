@@ -1,1 +1,1 @@
-"""How accuracy grows with the labels of a user's own data."""
+"""Learning curves on a user's own data: accuracy against the number of labels."""

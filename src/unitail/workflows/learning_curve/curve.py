@@ -1,4 +1,4 @@
-"""The learning curve on a user's own labelled rows: what more examples would bring."""
+"""Estimate a learning curve on a user's own labelled rows: accuracy now and with more examples."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,51 +26,51 @@ from unitail.workflows.learning_curve.splits import (
 )
 
 SPLITS = 200
-"""The splits of each size."""
+"""Default number of splits for each number of shots."""
 
 Answers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """All splits of one size, what was asked in them, and each learner's answers."""
+    """All splits of one size, with each learner's answers to their T queries."""
 
     rows: Rows
     splits: Sequence[Splits]
     shots: int | None
-    """N; None where all rows but one of each class are the support."""
+    """N; None for leave-one-out."""
     answers: dict[str, Answers] = field(default_factory=dict)
     """The classes that each learner chose, (T,)."""
     probabilities: dict[str, NDArray[np.float64]] = field(default_factory=dict)
-    """What each learner said where all rows but some are the support, (T, K)."""
+    """Each learner's probabilities, (T, K); for leave-one-out only."""
 
     @property
     def count(self) -> int:
-        """How many splits there are."""
+        """Number of splits."""
         return sum(group.count for group in self.splits)
 
     @property
     def shots_on_average(self) -> float:
-        """The rows of the support over the classes; below N where classes are too small."""
+        """Support rows per class; below N if some classes are too small."""
         return float(self.splits[0].support.shape[1]) / self.rows.ways
 
     @property
     def share(self) -> float:
         """The share of its rows that a class gives to the support, on average."""
-        given = np.bincount(self.rows.class_indices[self.splits[0].support[0]])
-        return float((given / self.rows.shots).mean())
+        support_sizes = np.bincount(self.rows.class_indices[self.splits[0].support[0]])
+        return float((support_sizes / self.rows.shots).mean())
 
     @cached_property
-    def asked(self) -> NDArray[np.int64]:
-        """The row of each question, (T,)."""
+    def query_rows(self) -> NDArray[np.int64]:
+        """The row of each query, (T,)."""
         return np.concatenate([group.query.ravel() for group in self.splits])
 
-    def right(self, name: str) -> Marks:
-        """Mark a learner's answers."""
-        value = self.answers[name] == self.rows.class_indices[self.asked]
+    def marks(self, name: str) -> Marks:
+        """Mark each of a learner's answers as correct (1) or wrong (0)."""
+        value = self.answers[name] == self.rows.class_indices[self.query_rows]
         sizes = [group.query.shape[1] for group in self.splits for _ in range(group.count)]
         split = np.repeat(np.arange(self.count), sizes)
-        return Marks(split, self.asked, value.astype(np.float64), self.rows.class_indices)
+        return Marks(split, self.query_rows, value.astype(np.float64), self.rows.class_indices)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,37 +81,40 @@ class OwnCurve:
     learners: tuple[str, ...]
     levels: tuple[Level, ...]
     failures: Mapping[str, str]
-    """Why a learner could not go on."""
+    """Reasons why learners could not solve the task, by name."""
     counted: NDArray[np.bool_]
     """Rows on which accuracy is measured, (N,); the others only serve as examples."""
 
     def accuracy(self, name: str) -> dict[int, Estimate]:
-        """Give the accuracy at each level that the learner answered, by the level's place."""
+        """Return the accuracy at each level that the learner answered, by the level's index."""
         return {place: each.accuracy() for place, each in self._moments(name).items()}
 
     def spread(self, name: str) -> dict[int, float]:
-        """Give the standard deviation of accuracy from one support to another."""
+        """Return the standard deviation of accuracy from one support to another, by level."""
         return {place: each.support_variance**0.5 for place, each in self._moments(name).items()}
 
     def lead(self, name: str, over: str) -> dict[int, Estimate]:
-        """Give how much more accurate a learner is than another on the same questions."""
+        """Return the lead in accuracy of one learner over another on the same queries, by level."""
         return {place: each.difference() for place, each in self._moments(name, over).items()}
 
     def forecast(self, name: str) -> Estimate:
-        """Guess the accuracy with twice the examples."""
+        """Extrapolate the accuracy to twice the examples."""
         accuracies = self.accuracy(name)
         shots = [self.levels[place].shots_on_average for place in accuracies]
         return forecast(shots, list(accuracies.values()), 2 * shots[-1])
 
     def _moments(self, name: str, over: str | None = None) -> dict[int, MarkMoments]:
-        """Sum up the marks, or their differences; see `interval` for what is carried over."""
+        """Return the moments of the marks, or of their differences, by level.
+
+        Each level carries its support variance over to the next; see `interval`.
+        """
         moments: dict[int, MarkMoments] = {}
         carried = None
         for place, level in enumerate(self.levels):
             if name in level.answers and (over is None or over in level.answers):
-                marks = level.right(name)
+                marks = level.marks(name)
                 if over is not None:
-                    marks = replace(marks, value=marks.value - level.right(over).value)
+                    marks = replace(marks, value=marks.value - level.marks(over).value)
                 marks = marks.among(self.counted)
                 if not len(marks.row):
                     continue
@@ -120,24 +123,26 @@ class OwnCurve:
         return moments
 
     def suspicious(self, name: str, classes: Sequence[str]) -> list[SuspiciousLabel]:
-        """List the rows whose label a learner finds improbable when they are left out."""
+        """List the rows whose label is improbable to a learner that does not see them."""
         last = self.levels[-1]
         if name not in last.probabilities:
             return []
-        held_out = HeldOut(last.asked, last.probabilities[name])
+        held_out = HeldOut(last.query_rows, last.probabilities[name])
         return suspicious_labels(held_out, self.rows.class_indices, classes)
 
     def confusions(self, name: str) -> list[tuple[int, int, int]]:
-        """Count wrong answers of leave-one-out: (true class, answer, count), most often first."""
+        """Count wrong answers of leave-one-out: (true class, answer, count), in falling order."""
         last = self.levels[-1]
         if name not in last.answers:
             return []
         counts = np.zeros((self.rows.ways, self.rows.ways), dtype=np.int64)
-        np.add.at(counts, (self.rows.class_indices[last.asked], last.answers[name]), 1)
+        np.add.at(counts, (self.rows.class_indices[last.query_rows], last.answers[name]), 1)
         np.fill_diagonal(counts, 0)
         pairs = np.argwhere(counts)
         order = np.argsort(-counts[tuple(pairs.T)], kind="stable")
-        return [(int(true), int(said), int(counts[true, said])) for true, said in pairs[order]]
+        return [
+            (int(true), int(answer), int(counts[true, answer])) for true, answer in pairs[order]
+        ]
 
 
 def own_curve(
@@ -150,11 +155,11 @@ def own_curve(
     counted: NDArray[np.bool_] | None = None,
     on_progress: OnProgress | None = None,
 ) -> OwnCurve:
-    """Let all learners answer the same random splits of the rows, and leave-one-out.
+    """Measure all learners on the same random splits of the rows, and by leave-one-out.
 
-    A learner that says it cannot solve such tasks does not keep the others from it. `counted` (N,)
-    are the rows on which accuracy is measured, all of them by default. `on_progress` counts splits
-    that all learners have answered.
+    A learner that cannot solve such tasks does not stop the others. `counted` (N,) is a mask of the
+    rows on which accuracy is measured, all of them by default. `on_progress` counts the splits that
+    all learners have answered.
     """
     check_rows(rows)
     counted = np.ones(len(rows), dtype=bool) if counted is None else counted
@@ -175,40 +180,40 @@ def own_curve(
 
 @dataclass(frozen=True, eq=False)
 class _Panel:
-    """The learners that are asked, on the device where they are."""
+    """The learners to measure, with the rows on their device."""
 
     learners: Mapping[str, Inference]
     features: torch.Tensor
     failures: dict[str, str] = field(default_factory=dict)
 
     def ask(self, level: Level) -> Iterator[int]:
-        """Let all answer a level, batch by batch; give the number of splits of each batch."""
-        said: dict[str, list[torch.Tensor]] = {name: [] for name in self.learners}
+        """Let all learners answer a level in batches; yield the number of splits of each batch."""
+        answers: dict[str, list[torch.Tensor]] = {name: [] for name in self.learners}
         for turn, batch in enumerate(_batches(level)):
             episode = _episode(self.features, level.rows, batch)
-            for name in [name for name in said if name not in self.failures]:
+            for name in [name for name in answers if name not in self.failures]:
                 answer = ask(self.learners[name], episode, turn, name=name)
                 if isinstance(answer, Cannot):
                     self.failures[name] = str(answer)
                 else:
-                    said[name].append(answer.flatten(0, 1).cpu())
+                    answers[name].append(answer.flatten(0, 1).cpu())
             yield batch.count
-        for name in [name for name in said if name not in self.failures]:
-            log_probabilities = torch.cat(said[name])
+        for name in [name for name in answers if name not in self.failures]:
+            log_probabilities = torch.cat(answers[name])
             level.answers[name] = log_probabilities.argmax(dim=-1).numpy()
             if level.shots is None:
                 level.probabilities[name] = log_probabilities.double().softmax(dim=-1).numpy()
 
 
 def _batches(level: Level) -> Iterator[Splits]:
-    """Put as many splits together as the shipped model answers at once."""
+    """Group splits into batches of as many as the shipped model answers at once."""
     for splits in level.splits:
         sizes = splits.support.shape[1], splits.query.shape[1]
         yield from splits.chunks(episodes_at_once(load_default(), *sizes, level.rows.ways))
 
 
 def _episode(features: torch.Tensor, rows: Rows, splits: Splits) -> Episode:
-    """Gather the rows of some splits, each an episode of its own."""
+    """Gather the rows of a batch of splits into episodes, one per split."""
     support, query = (torch.from_numpy(each) for each in (splits.support, splits.query))
     classes = torch.from_numpy(rows.class_indices)
     return Episode(

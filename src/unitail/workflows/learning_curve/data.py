@@ -1,4 +1,4 @@
-"""A user's labelled examples as rows of vectors to estimate from."""
+"""Encode a user's labelled examples for the estimate of a learning curve."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,33 +15,33 @@ from unitail.inputs.items import LabelledItems
 from unitail.progress import OnProgress
 from unitail.wording import numbered, some
 from unitail.workflows.learning_curve.splits import thinned
-from unitail.workflows.predict import choose_for
+from unitail.workflows.predict import choose_encoder
 
 TABLE_NOTE = (
-    "Scales and categories of columns are learned from all rows, those asked about among them:"
-    " the estimate is slightly too good"
+    "Scales and categories of columns are learned from all rows, including those that are left out:"
+    " the estimate is slightly optimistic"
 )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class OwnData:
-    """Vectors of the examples that could be read, each content once."""
+    """Vectors of the readable examples, without duplicates."""
 
     rows: Rows
     classes: tuple[str, ...]
-    """The names of the classes 0..K-1; one without a readable example is not among them."""
+    """Names of the classes 0..K-1; classes without a readable example are left out."""
     modality: Modality
     made_by: InputEncoder
-    """What made the vectors."""
+    """The encoder of the vectors."""
     names: tuple[str, ...] = ()
-    """What to call each row before the user."""
+    """Name of each row in messages."""
     unreadable: tuple[Unread, ...] = ()
     notes: tuple[str, ...] = ()
-    """What else the user should know, a phrase each."""
+    """Further notes for the user, a phrase each."""
 
     @property
     def encoder(self) -> str:
-        """The name of what made the vectors."""
+        """The name of the encoder."""
         return self.made_by.name
 
 
@@ -54,22 +54,26 @@ def encode_own(
     seed: int = 0,
     on_progress: OnProgress | None = None,
 ) -> OwnData:
-    """Encode labelled examples once; without `encoder` by the modality's default.
+    """Encode labelled examples; without `encoder` by the modality's default.
 
-    Of files or texts of equal content in a class all but the first are left out: asked about one
-    and shown the other, any learner would be right. Of very many examples some are drawn by `seed`.
+    Duplicate files or texts of a class are left out, except the first: a learner that sees one
+    would always be right about the other. Very many examples are subsampled with `seed`.
     """
-    by = choose_for(examples, encoder, device)
+    chosen_encoder = choose_encoder(examples, encoder, device)
     [vectors] = encode(
-        by, examples.items, on_unreadable="skip", cache=cache, on_progress=on_progress
+        chosen_encoder, examples.items, on_unreadable="skip", cache=cache, on_progress=on_progress
     )
     labels = np.array([examples.labels[place] for place in vectors.kept], dtype=object)
     is_table = examples.modality is Modality.TABLE
     chosen = np.arange(len(labels)) if is_table else _first_of_each(vectors.features, labels)
-    notes = [*by.notes, *long_texts(by, examples.items), *([TABLE_NOTE] if is_table else [])]
+    notes = [
+        *chosen_encoder.notes,
+        *long_texts(chosen_encoder, examples.items),
+        *([TABLE_NOTE] if is_table else []),
+    ]
     if len(chosen) < len(labels):
-        twice = numbered(len(labels) - len(chosen), "example")
-        notes.append(f"{twice} equal to another of the same class: left out")
+        duplicates = numbered(len(labels) - len(chosen), "example")
+        notes.append(f"{duplicates} equal to another of the same class: left out")
     names = np.array([examples.names[place] for place in vectors.kept], dtype=object)
     return _own(
         vectors.features[chosen],
@@ -77,14 +81,14 @@ def encode_own(
         names[chosen],
         seed,
         modality=examples.modality,
-        made_by=by,
+        made_by=chosen_encoder,
         unreadable=unread_items("examples", examples, vectors),
         notes=notes,
     )
 
 
 def _first_of_each(features: NDArray[np.float32], labels: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the places of the first row of each label and vector, in order."""
+    """Return the indices of the first row of each pair of label and vector, in order."""
     seen: dict[tuple[str, bytes], int] = {}
     for place, (label, row) in enumerate(zip(labels, features, strict=True)):
         seen.setdefault((label, row.tobytes()), place)
@@ -104,14 +108,14 @@ def _own(
     rows = Rows(features, indices.astype(np.int64), len(classes))
     kept = thinned(rows, seed)
     if len(kept) < len(labels):
-        most = int(rows.take(kept).shots.max())
+        largest = int(rows.take(kept).shots.max())
         notes.append(
             f"{len(kept):,} of {len(labels):,} examples were drawn for the estimate, at most"
-            f" {most:,} of a class"
+            f" {largest:,} per class"
         )
-    alone = classes[rows.shots == 1]
-    if len(alone):
-        notes.append(f"Never asked about, with one example only: {some(alone, 5)}")
+    single = classes[rows.shots == 1]
+    if len(single):
+        notes.append(f"Not tested, as they have only one example: {some(single, 5)}")
     return OwnData(
         rows=rows.take(kept),
         classes=tuple(classes),

@@ -1,24 +1,25 @@
-r"""How sure an accuracy is that was measured on few rows, which took turns in support and question.
+r"""Confidence intervals of accuracy from repeated splits of few rows into support and queries.
 
-Let c_si tell whether row i was answered rightly in split s. Averaged over splits, then over rows,
-it estimates A: the accuracy on new rows like these, expected over supports of that size. Splits
-share their rows, so that their number says little about how sure this is. Think of
-c_si = A + a_s + b_i + e_si, with effects of the support and of the row asked. With N rows, of which
-the support takes the share f, in R splits,
+Let c_si be 1 if row i was answered correctly in split s, and 0 otherwise. Its mean over splits,
+then over rows, estimates A: the expected accuracy on new rows like these, over supports of that
+size. Splits share their rows, so their number hardly reduces the uncertainty. Consider the model
+c_si = A + a_s + b_i + e_si, with effects of the support and of the query. With N rows, of which the
+support takes the share f, in R splits,
 
     Var = var(p_i) / N + v (f + (1 - f) / R),
 
-where p_i is the mean of c_si over s. The first term says that other rows could have been asked, the
-second that other supports could have been drawn: v is the variance of accuracy from one support to
-another, of which an average over the supports within N rows keeps at most the share f (Hoeffding,
-*A class of statistics with asymptotically normal distribution*, 1948). That is too much, and makes
-up for what is left out: a row that is easy to answer is often a good example, too. v is the mean
-product of different rows' c_si - p_i in the same split, over 1 - f, as supports drawn from the same
-rows are alike. Beyond f = 1/2 that would be guesswork: v is carried over from smaller supports,
-where it is larger.
+where p_i is the mean of c_si over s. The first term is due to the choice of queries, the second to
+the choice of supports: v is the variance of accuracy from one support to another, of which a mean
+over the supports within N rows keeps at most the share f (Hoeffding, *A class of statistics with
+asymptotically normal distribution*, 1948). This bound is too large, which makes up for a neglected
+effect: a row that is easy to answer is often a good example, too. v is the mean product of the
+deviations c_si - p_i of different rows in the same split, divided by 1 - f, as supports drawn from
+the same rows are similar. Beyond f = 1/2 this estimate is unreliable: v is carried over from
+smaller supports, where it is larger.
 
-The interval is Wilson's, of as many independent answers as would have this variance, with Student's
-quantile. The tests draw few rows from data sets of many and count how often it holds the truth.
+The interval is Wilson's for the number of independent answers that would have this variance, with
+Student's quantile. The tests draw few rows from large data sets and count how often the interval
+contains the truth.
 """
 
 from dataclasses import dataclass
@@ -30,24 +31,24 @@ from scipy import stats
 from unitail.framework.statistics import LEVEL
 
 MAX_PER_ROW = 4
-"""Independent answers that a row may stand for in an interval."""
+"""Largest number of independent answers that a row may count as in an interval."""
 HALF = 0.5
 EXACT = 12
-"""Digits of a mean: beyond them is rounding, and all right should be exactly 1."""
+"""Digits of a mean: the rest is rounding error, and a perfect score should be exactly 1."""
 
 
 @dataclass(frozen=True, eq=False)
 class Marks:
-    """Questions of some splits and what came of them, one number each: (T,)."""
+    """The queries of some splits with a number for the answer to each: (T,)."""
 
     split: NDArray[np.int64]
-    """In which split it was asked."""
+    """Index of the split."""
     row: NDArray[np.int64]
-    """Which row was asked."""
+    """Index of the row that was the query."""
     value: NDArray[np.float64]
-    """1 for a right answer, 0 for a wrong one; or the difference of two learners' marks."""
+    """1 for a correct answer, 0 for a wrong one; or the difference of two learners' marks."""
     classes: NDArray[np.int64]
-    """The class of each row, asked or not: (N,)."""
+    """Class of every row, whether it was a query or not: (N,)."""
 
     def among(self, counted: NDArray[np.bool_]) -> "Marks":
         """Keep the questions about some rows (N,), which then stand for these rows alone."""
@@ -73,18 +74,18 @@ class Estimate:
 
 @dataclass(frozen=True)
 class MarkMoments:
-    """The mean of marks and what its variance is made of."""
+    """The mean of marks with the parts of its variance."""
 
     mean: float
     variance: float
     support_variance: float
-    """v, from one support to another."""
+    """v, the variance from one support to another."""
     rows: int
-    """How many rows were asked."""
+    """Number of rows that were queries."""
 
     @classmethod
     def of(cls, marks: Marks, share: float, carried: float | None = None) -> "MarkMoments":
-        """Estimate them; `share` is f, and beyond one half `carried` is v."""
+        """Estimate the moments; `share` is f. Above one half, `carried` is used for v."""
         means, weights = _means(marks)
         if carried is None or share <= HALF:
             carried = _support_variance(marks, means) / (1 - min(share, HALF))
@@ -96,7 +97,7 @@ class MarkMoments:
         return cls(mean, variance, carried, rows)
 
     def accuracy(self) -> Estimate:
-        """Give the mean of marks 0 and 1 with Wilson's interval."""
+        """Return the mean of marks 0 and 1 with Wilson's interval."""
         p, size = self.mean, float(self.rows)
         if 0 < p < 1 and self.variance > 0:
             size = min(p * (1 - p) / self.variance, MAX_PER_ROW * size)
@@ -108,7 +109,7 @@ class MarkMoments:
         return Estimate(p, float(min(p, middle - reach)), float(max(p, middle + reach)))
 
     def difference(self) -> Estimate:
-        """Give the mean of differences of marks with Student's interval."""
+        """Return the mean of differences of marks with Student's interval."""
         reach = float(self._quantile() * np.sqrt(self.variance))
         return Estimate(self.mean, self.mean - reach, self.mean + reach)
 
@@ -119,8 +120,8 @@ class MarkMoments:
 def forecast(shots: list[float], accuracies: list[Estimate], target: float) -> Estimate:
     """Extend a curve by the power law error = a shots^-b through its last points.
 
-    b is fitted to the last three points, within 0 and 1, and a to the last. The interval is that of
-    the last point, and on both sides as much more as is gained: it may be nothing, or twice that.
+    b is fitted to the last three points, within 0 and 1, and a to the last one. The interval is
+    that of the last point, extended so that the gain may be nothing or twice the forecast.
     """
     last = accuracies[-1]
     errors = [max(1 - each.mean, 1e-3) for each in accuracies[-3:]]
@@ -132,20 +133,20 @@ def forecast(shots: list[float], accuracies: list[Estimate], target: float) -> E
 
 
 def _means(marks: Marks) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return p_i and the weight of each row: alike, but for rows that stand for others.
+    """Return p_i and the weight of each row.
 
-    Where chance asked only some rows of a class, they stand for the others, too. A class of which
-    no row can be asked has no weight.
+    Weights are equal, unless only some rows of a class were queries by chance: these then stand
+    for the other rows of the class as well. A class without queries has no weight.
     """
-    asked = np.bincount(marks.row, minlength=len(marks.classes))
-    means = np.bincount(marks.row, marks.value, minlength=len(asked)) / np.maximum(asked, 1)
-    size, known = np.bincount(marks.classes), np.bincount(marks.classes, asked > 0)
-    weights = np.where(asked > 0, (size / np.maximum(known, 1))[marks.classes], 0.0)
+    counts = np.bincount(marks.row, minlength=len(marks.classes))
+    means = np.bincount(marks.row, marks.value, minlength=len(counts)) / np.maximum(counts, 1)
+    size, queried = np.bincount(marks.classes), np.bincount(marks.classes, counts > 0)
+    weights = np.where(counts > 0, (size / np.maximum(queried, 1))[marks.classes], 0.0)
     return means, weights / weights.sum()
 
 
 def _support_variance(marks: Marks, row_means: NDArray[np.float64]) -> float:
-    """Average products of different rows' deviations in the same split."""
+    """Return the mean product of the deviations of two different rows in the same split."""
     deviation = marks.value - row_means[marks.row]
     count = np.bincount(marks.split)
     sums = np.bincount(marks.split, deviation)

@@ -1,4 +1,4 @@
-"""What a learning curve on own data says: in sentences, as a table, in files."""
+"""Report a learning curve on a user's own data: in sentences, as a table, and in files."""
 
 import csv
 import io
@@ -18,33 +18,33 @@ from unitail.workflows.learning_curve.interval import Estimate
 from unitail.workflows.learning_curve.plot import plot_curve
 
 OURS = LEARNERS["unitail"].label
-"""The name of the learner that sentences are about."""
+"""Name of the learner that the sentences are about."""
 USUAL_SHOTS = 5
-"""Sentences tell of the largest number of examples up to this."""
+"""The sentences report the largest measured number of shots up to this one."""
 MAX_CONFUSIONS = 5
 MAX_SUSPICIOUS = 10
-"""Labels that look wrong, in sentences; the file has all."""
+"""Largest number of suspicious labels in the sentences; the file has all."""
 DIGITS = 4
 MAX_LOPSIDED = 0.5
-"""The shorter side of an interval over the longer one, below which ± would mislead."""
+"""Below this ratio of an interval's shorter side to its longer one, ± would be misleading."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """One number of the curve: measured by random splits or leave-one-out, or a forecast."""
+    """One point of a curve: measured by random splits or leave-one-out, or a forecast."""
 
     how: str
     examples: float
-    """Of a class in the support, on average."""
+    """Examples per class in the support, on average."""
     splits: int
     learner: str
     accuracy: Estimate
     spread: float | None
-    """The standard deviation from one support to another."""
+    """Standard deviation from one support to another; None for a forecast."""
 
 
 def lines(curve: OwnCurve) -> Iterator[Line]:
-    """List all numbers, level by level."""
+    """Yield all points of the curve, level by level."""
     for place, level in enumerate(curve.levels):
         how = "leave-one-out" if level.shots is None else "random splits"
         for name in [name for name in curve.learners if name in level.answers]:
@@ -56,7 +56,7 @@ def lines(curve: OwnCurve) -> Iterator[Line]:
 
 
 def sentences(curve: OwnCurve, data: OwnData) -> list[str]:
-    """Say what matters: now, with all examples, with twice as many, and what is confused."""
+    """Summarise a curve: the accuracy now and with more examples, confusions, wrong labels."""
     if OURS in curve.failures:
         return [f"{OURS} cannot solve this task: {curve.failures[OURS]}"]
     few = max(
@@ -66,19 +66,20 @@ def sentences(curve: OwnCurve, data: OwnData) -> list[str]:
     accuracy, last, forecast = curve.accuracy(OURS), curve.levels[-1], curve.forecast(OURS)
     everything = last.shots_on_average
     return [
-        f"With {_examples(curve.levels[few])} a class you get about {percent(accuracy[few])}.",
-        *_others(curve, few),
-        f"With all but one of each class ({everything:.3g} a class) it is about"
+        f"With {_examples(curve.levels[few])} per class, the accuracy is about"
+        f" {percent(accuracy[few])}.",
+        *_comparisons(curve, few),
+        f"With all but one example of each class ({everything:.3g} per class), it is about"
         f" {percent(accuracy[len(curve.levels) - 1])}.",
-        f"Twice as many ({2 * everything:.3g} a class) would give about {100 * forecast.mean:.0f} %"
-        f" ({100 * forecast.low:.0f} to {100 * forecast.high:.0f}).",
+        f"With twice as many ({2 * everything:.3g} per class), it would be about"
+        f" {100 * forecast.mean:.0f} % ({100 * forecast.low:.0f} to {100 * forecast.high:.0f}).",
         *_confusions(curve, data),
         *_suspicious(curve, data),
     ]
 
 
 def percent(accuracy: Estimate) -> str:
-    """Write an accuracy with its uncertainty, or its bounds if one is much farther away."""
+    """Format an accuracy with ±, or with its bounds if the interval is lopsided."""
     low, mean, high = (100 * each for each in (accuracy.low, accuracy.mean, accuracy.high))
     shorter, longer = sorted((mean - low, high - mean))
     if shorter < MAX_LOPSIDED * longer:
@@ -87,7 +88,7 @@ def percent(accuracy: Estimate) -> str:
 
 
 def as_csv(curve: OwnCurve) -> str:
-    """Write a line for each number."""
+    """Return the curve as CSV, one line per point."""
     file = io.StringIO(newline="")
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(_HEADER)
@@ -96,7 +97,7 @@ def as_csv(curve: OwnCurve) -> str:
 
 
 def as_json(curve: OwnCurve, data: OwnData) -> dict[str, Any]:
-    """Return all numbers and sentences, for `json`."""
+    """Return all numbers and sentences, ready for JSON."""
     counts = dict(zip(data.classes, data.rows.shots.tolist(), strict=True))
     return {
         "modality": str(data.modality),
@@ -105,8 +106,8 @@ def as_json(curve: OwnCurve, data: OwnData) -> dict[str, Any]:
         "sentences": sentences(curve, data),
         "curve": [_cells(line) for line in lines(curve)],
         "confusions": [
-            {"true": data.classes[true], "answer": data.classes[said], "count": count}
-            for true, said, count in curve.confusions(OURS)
+            {"true": data.classes[true], "answer": data.classes[answer], "count": count}
+            for true, answer, count in curve.confusions(OURS)
         ],
         "suspicious": [
             {
@@ -125,16 +126,16 @@ def as_json(curve: OwnCurve, data: OwnData) -> dict[str, Any]:
 
 
 def check_folder(folder: Path) -> None:
-    """Make sure, before any work is done, that the files can be plotted and written."""
+    """Raise an error, before any work is done, if the files cannot be plotted and written."""
     optional("matplotlib", extra="report")
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         if not os.access(folder, os.W_OK):
-            raise PermissionError(f"{folder} is closed to you")
+            raise PermissionError(f"no permission to write to {folder}")
 
 
 def write_curve(curve: OwnCurve, data: OwnData, folder: Path) -> None:
-    """Write curve.csv, curve.json and curve.png; each is whole or not there."""
+    """Write curve.csv, curve.json and curve.png, each atomically."""
     picture = plot_curve(list(lines(curve)), f"{len(data.classes)} classes, {data.encoder}")
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -154,16 +155,16 @@ def _cells(line: Line) -> dict[str, Any]:
     return dict(zip(_HEADER, cells, strict=True))
 
 
-def _others(curve: OwnCurve, place: int) -> Iterator[str]:
-    """Compare with each other learner on the same questions."""
+def _comparisons(curve: OwnCurve, place: int) -> Iterator[str]:
+    """Yield a sentence for each other learner, compared on the same queries."""
     level: Level = curve.levels[place]
     for name in [name for name in level.answers if name != OURS]:
         lead = curve.lead(OURS, name)[place]
         points = f"{100 * lead.mean:+.1f} ± {100 * lead.half_width:.1f} points"
-        surely = lead.low > 0 or lead.high < 0
-        verdict = ("ahead" if lead.mean > 0 else "behind") if surely else "no sure difference"
+        is_clear = lead.low > 0 or lead.high < 0
+        verdict = ("ahead" if lead.mean > 0 else "behind") if is_clear else "no clear difference"
         accuracy = curve.accuracy(name)[place].mean
-        yield f"The same questions, {name}: {100 * accuracy:.0f} % ({OURS}: {verdict}, {points})."
+        yield f"On the same splits, {name}: {100 * accuracy:.0f} % ({OURS}: {verdict}, {points})."
 
 
 def _confusions(curve: OwnCurve, data: OwnData) -> Iterator[str]:
@@ -171,19 +172,19 @@ def _confusions(curve: OwnCurve, data: OwnData) -> Iterator[str]:
     sizes = data.rows.shots
     if confusions:
         pairs = (
-            f"{data.classes[true]} taken for {data.classes[said]} ({count} of {sizes[true]})"
-            for true, said, count in confusions
+            f"{data.classes[true]} answered as {data.classes[answer]} ({count} of {sizes[true]})"
+            for true, answer, count in confusions
         )
-        yield f"Confused most: {', '.join(pairs)}."
+        yield f"Most frequent mistakes: {', '.join(pairs)}."
 
 
 def _suspicious(curve: OwnCurve, data: OwnData) -> Iterator[str]:
-    """Name the labels that look wrong."""
+    """List the labels that may be wrong."""
     flagged = curve.suspicious(OURS, data.classes)
     if flagged:
         more = len(flagged) - MAX_SUSPICIOUS
-        rest = f", the {MAX_SUSPICIOUS} least probable; --out lists all" if more > 0 else ""
-        yield f"{numbered(len(flagged), 'label')} may be wrong, please look{rest}:"
+        note = f" (the {MAX_SUSPICIOUS} least probable; --out lists all)" if more > 0 else ""
+        yield f"{numbered(len(flagged), 'label')} may be wrong, please check{note}:"
     for each in flagged[:MAX_SUSPICIOUS]:
         likely = f"{each.likely} ({each.likely_probability:.0%})"
         yield f"  {_name(data, each.place)} is labelled {each.label}, looks like {likely}"
@@ -194,7 +195,7 @@ def _name(data: OwnData, place: int) -> str:
 
 
 def _examples(level: Level) -> str:
-    """Count the examples of a class; small classes may give fewer."""
+    """Describe the number of examples per class, with the mean if small classes give fewer."""
     shots = level.shots or 1
     if level.shots_on_average < shots:
         return f"up to {shots} examples ({level.shots_on_average:.3g} on average)"

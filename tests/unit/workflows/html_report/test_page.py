@@ -200,8 +200,8 @@ def test_sounds_are_inside_while_there_is_room(
     page = _page(list(paths), Modality.AUDIO, tmp_path / "r.html")
     (sound,) = page.all("audio")
     assert sound["src"] == "data:audio/wav;base64," + base64.b64encode(b"s" * 60).decode()
-    assert page.text.count("this page is large already") == 1
-    assert page.text.count("Not shown here") == 2
+    assert page.text.count("the page is too large already") == 1
+    assert page.text.count("No preview") == 2
     assert [link["href"] for link in page.all("a")] == [path.name for path in paths]
 
 
@@ -242,7 +242,7 @@ def test_many_answers_are_limited_with_a_note(
     write_html_report(found, shown, tmp_path / "r.html", on_progress=lambda *now: done.append(now))
     page = Page(tmp_path / "r.html")
     assert [card["data-place"] for card in page.all("article")] == ["1", "2"]
-    assert "The 2 least sure of 3 answers are shown" in page.text
+    assert "The 2 least certain of 3 answers are shown" in page.text
     assert done == [(1, 2), (2, 2)]
 
 

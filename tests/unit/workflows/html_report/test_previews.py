@@ -77,7 +77,7 @@ def test_what_speaks_for_an_answer_comes_before_what_is_near(tmp_path: Path) -> 
     texts = _texts(("u", "a"), ("v", "b"))
     answer = _answer(0, because=(Because(place=1, name="v", label="b", share=0.25),))
     html = Examples(texts, [answer]).near_as_html(answer)
-    assert "What speaks for it, and how much:" in html
+    assert "Supporting examples, with their shares" in html
     assert '<a href="#example-1"><b>b</b> v</a> 25 %' in html
     assert "example-0" not in html
-    assert "By columns: &lt;x&gt; 50 %" in html
+    assert "Supporting columns: &lt;x&gt; 50 %" in html

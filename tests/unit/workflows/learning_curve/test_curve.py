@@ -52,7 +52,7 @@ def test_no_row_is_asked_that_was_shown_and_each_is_left_out_once(rows: Rows) ->
     curve = own_curve(rows, {"nearest": Nearest()}, splits=20)
     assert [level.shots for level in curve.levels] == [1, 2, 3, 5, None]
     assert [level.shots_on_average for level in curve.levels] == [1, 2, 3, 5, 5]
-    assert sorted(curve.levels[-1].asked) == list(range(18))
+    assert sorted(curve.levels[-1].query_rows) == list(range(18))
     distance = np.linalg.norm(rows.features[:, None] - rows.features[None], axis=-1)
     np.fill_diagonal(distance, np.inf)
     right = (rows.class_indices[distance.argmin(axis=1)] == rows.class_indices).mean()

@@ -57,7 +57,7 @@ def test_classes_that_cannot_be_asked_about_are_told(tmp_path: Path) -> None:
     table = pd.DataFrame({"size": np.arange(7), "label": [*"aab", "bc", "bd", *"bb"]})
     table.to_csv(tmp_path / "table.csv", index=False)
     notes = encode_own(read_labelled(tmp_path / "table.csv")).notes
-    assert notes[-1] == "Never asked about, with one example only: bc, bd"
+    assert notes[-1] == "Not tested, as they have only one example: bc, bd"
 
 
 def test_of_very_many_rows_some_are_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,7 +66,7 @@ def test_of_very_many_rows_some_are_drawn(tmp_path: Path, monkeypatch: pytest.Mo
     table.to_csv(tmp_path / "table.csv", index=False)
     data = encode_own(read_labelled(tmp_path / "table.csv"))
     assert data.rows.shots.tolist() == [10, 10]
-    drawn = "20 of 60 examples were drawn for the estimate, at most 10 of a class"
+    drawn = "20 of 60 examples were drawn for the estimate, at most 10 per class"
     assert data.notes == (TABLE_NOTE, drawn)
     assert len(data.names) == 20
     assert data.names[:2] == ("row 1", "row 2")

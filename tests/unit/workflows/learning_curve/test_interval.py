@@ -136,7 +136,7 @@ def test_the_interval_holds_the_accuracy_on_new_rows(
 def test_an_interval_over_splits_would_not_hold_it(trials: list[OwnCurve]) -> None:
     truth, held = true_accuracy(1), []
     for curve in trials:
-        marks = curve.levels[0].right("prototypes")
+        marks = curve.levels[0].marks("prototypes")
         each = MeanInterval.of(np.bincount(marks.split, marks.value) / np.bincount(marks.split))
         held.append(each.low <= truth <= each.high)
     assert np.mean(held) < 0.7

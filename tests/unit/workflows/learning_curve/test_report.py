@@ -61,10 +61,10 @@ def test_there_is_a_line_for_each_number(curve: OwnCurve) -> None:
 def test_sentences_say_what_matters(curve: OwnCurve, data: OwnData) -> None:
     few, first, everything, twice, *confused = sentences(curve, data)
     accuracy = curve.accuracy("unitail")
-    assert few == f"With 5 examples a class you get about {percent(accuracy[3])}."
-    assert first.startswith("The same questions, first: 33 % (unitail: ahead, +")
-    assert "all but one of each class (6 a class)" in everything
-    assert "Twice as many (12 a class) would give about" in twice
+    assert few == f"With 5 examples per class, the accuracy is about {percent(accuracy[3])}."
+    assert first.startswith("On the same splits, first: 33 % (unitail: ahead, +")
+    assert "all but one example of each class (6 per class)" in everything
+    assert "With twice as many (12 per class), it would be about" in twice
     assert (curve.confusions("unitail"), confused) == ([], [])
 
 
@@ -72,12 +72,12 @@ def test_a_worse_learner_is_said_to_be_behind(data: OwnData) -> None:
     curve = own_curve(data.rows, {"unitail": SureOfFirst(), "p": ProtoHead()}, splits=10)
     told = sentences(curve, data)
     assert "unitail: behind, -" in told[1]
-    assert told[-1].endswith("bee taken for ant (7 of 7), cat taken for ant (7 of 7).")
+    assert told[-1].endswith("bee answered as ant (7 of 7), cat answered as ant (7 of 7).")
 
 
 def test_equal_learners_are_not_told_apart(data: OwnData) -> None:
     curve = own_curve(data.rows, {"unitail": ProtoHead(), "p": ProtoHead()}, splits=10)
-    assert "no sure difference, +0.0 ± 0.0 points" in sentences(curve, data)[1]
+    assert "no clear difference, +0.0 ± 0.0 points" in sentences(curve, data)[1]
 
 
 def test_a_task_that_cannot_be_solved_is_said(data: OwnData) -> None:
@@ -95,7 +95,7 @@ def test_two_examples_of_each_class_are_enough() -> None:
         made_by=TOY,
     )
     told = sentences(own_curve(data.rows, {"unitail": ProtoHead()}, splits=5), data)
-    assert told[0].startswith("With 1 example a class")
+    assert told[0].startswith("With 1 example per class")
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_a_small_class_is_told_where_it_gives_less_than_the_others() -> None:
     few = Rows(features, indices, 3).take(np.argsort(indices, kind="stable")[3:])
     data = OwnData(rows=few, classes=("a", "b", "c"), modality=Modality.TEXT, made_by=TOY)
     told = sentences(own_curve(few, {"unitail": ProtoHead()}, splits=5), data)
-    assert told[0].startswith("With up to 3 examples (2.33 on average) a class")
+    assert told[0].startswith("With up to 3 examples (2.33 on average) per class")
 
 
 def test_a_folder_that_cannot_be_made_is_told_before_the_work(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -47,6 +48,20 @@ def fresh_folder(target: Path) -> Iterator[Path]:
         fresh.rename(target)
         _discard(old)
         flush(target.parent)
+
+
+def check_replaceable(target: Path) -> None:
+    """Raise `CannotWrite` unless `fresh_folder` could replace a folder: early, before any work."""
+    target = followed(target)
+    if os.path.ismount(target):
+        raise CannotWrite(
+            f"{target} cannot be replaced",
+            got="a mount point, which cannot be renamed",
+            allowed="a folder whose parent can be written to",
+            remedy="Mount the folder that contains it.",
+        )
+    with disk_errors(target):
+        Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent)).rmdir()
 
 
 def _share_as_usual(folder: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from unitail import files
 from unitail.errors import CannotWrite
 from unitail.files import (
+    check_replaceable,
     followed,
     fresh_folder,
     readable_folder,
@@ -222,3 +223,16 @@ def test_a_file_without_permission_is_not_called_missing(
     monkeypatch.setattr("os.access", lambda *_: False)  # root may read everything
     with pytest.raises(PermissionError, match="no permission to read it"):
         regular(path)
+
+
+def test_a_folder_that_cannot_be_replaced_is_told_before_any_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "model").mkdir()
+    check_replaceable(tmp_path / "model")
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+    with pytest.raises(CannotWrite, match=r"No such file"):
+        check_replaceable(tmp_path / "nowhere" / "model")
+    monkeypatch.setattr("os.path.ismount", lambda path: Path(path).name == "model")
+    with pytest.raises(CannotWrite, match="a mount point, which cannot be renamed"):
+        check_replaceable(tmp_path / "model")

@@ -10,7 +10,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, Response
 from starlette.exceptions import HTTPException
 
 import unitail
-from unitail.errors import UserError
+from unitail.errors import CannotWrite, UserError
 from unitail.service import label_studio
 from unitail.service.admission import Admission
 from unitail.service.api_page import PAGE_POLICY, api_page
@@ -85,6 +85,8 @@ def _add_errors(app: FastAPI) -> None:
     async def refused(request: Request, error: UserError) -> JSONResponse:
         refusal = error if isinstance(error, Refusal) else None
         status, headers = (refusal.status, refusal.headers) if refusal else (422, None)
+        if isinstance(error, CannotWrite):  # the request is fine, the server's disk is not
+            status = 507
         return JSONResponse({"error": str(error)}, status, headers)
 
     @app.exception_handler(RequestValidationError)

@@ -20,6 +20,7 @@ from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.saving.folder import is_classifier
+from unitail.files import check_replaceable
 from unitail.inputs.input_encoder import InputEncoder, ItemEncoder, MixedEncoder
 from unitail.inputs.read import read_labelled
 from unitail.nn.episode_model import Visibility
@@ -211,6 +212,8 @@ def load_classifiers(
                 allowed="with --save-changes, folders that `unitail fit --save` wrote",
                 remedy=f"Run `unitail fit {shown(path)} --save FOLDER`, and serve that folder.",
             )
+        if save_changes:
+            check_replaceable(path)
         classifier = TailClassifier.load(path, device=device) if is_saved else _fit(path, device)
         classifiers.add(name, classifier, path if save_changes else None)
         on_line(f"{name}: {len(classifier.classes_)} classes from {shown(path)}")

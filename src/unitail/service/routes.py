@@ -30,6 +30,7 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
         413: "The request is too large.",
         422: "The request is invalid.",
         503: "The service is overloaded; try again after `Retry-After` seconds.",
+        507: "The change could not be saved, and was not made.",
     }.items()
 }
 FEW_NUMBERS = 1000

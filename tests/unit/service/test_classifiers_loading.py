@@ -4,7 +4,7 @@ import pytest
 
 from helpers.services import ASKED, vector_classifier
 from unitail import TailClassifier
-from unitail.errors import InvalidInput
+from unitail.errors import CannotWrite, InvalidInput
 from unitail.service.classifiers import load_classifiers
 
 
@@ -43,3 +43,12 @@ def test_what_cannot_be_served_is_told(tmp_path: Path) -> None:
     (tmp_path / "table.csv").write_text("size,label\n1,a\n2,b\n")
     with pytest.raises(InvalidInput, match="changes cannot be saved to examples"):
         load_classifiers([str(tmp_path / "table.csv")], save_changes=True)
+
+
+def test_a_folder_that_could_not_be_replaced_later_is_told_at_the_start(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.path.ismount", lambda path: Path(path) == folder)
+    load_classifiers([str(folder)], device="cpu")
+    with pytest.raises(CannotWrite, match="a mount point, which cannot be renamed"):
+        load_classifiers([str(folder)], device="cpu", save_changes=True)

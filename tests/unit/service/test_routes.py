@@ -21,6 +21,7 @@ from helpers.services import (
 )
 from unitail import TailClassifier
 from unitail.client import Refused
+from unitail.errors import CannotWrite
 from unitail.web.replies import JsonReply
 
 TABLE = pd.DataFrame({"size": [1.0, 1.2, 0.8, 5.0, 5.5, 4.9], "kind": list("xxyzzz")})
@@ -232,6 +233,19 @@ def test_classes_go_and_the_last_two_stay() -> None:
         old = refused(client.predict, "letters", texts=["a"], version=1)
         assert old.status == 409
         assert "got version 1; allowed: 4, 5, 6, 7, 8. Name one of these" in str(old)
+
+
+def test_a_full_disk_is_no_fault_of_the_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    def changed(*_: object) -> None:
+        raise CannotWrite(
+            "it could not be written", got="No space left", allowed="a disk with room"
+        )
+
+    monkeypatch.setattr("unitail.service.classifiers.Served.changed", changed)
+    with running({"blobs": vector_classifier()}) as live:
+        refusal = refused(live.client.add, "blobs", [1], vectors=ASKED[:1])
+        assert refusal.status == 507
+        assert "No space left" in str(refusal)
 
 
 def test_a_service_that_takes_no_changes_says_so() -> None:

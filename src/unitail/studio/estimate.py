@@ -1,9 +1,18 @@
-"""The estimated accuracy with the labels so far, and with some more.
+r"""The estimated accuracy of the open answers, and how it will grow with more labels.
 
-The code is that of `unitail evaluate`: labels are hidden and predicted. Which labels may be used
-for that depends on how they came about (`Origin`). Answers that were confirmed many at once are the
-easy ones, so they are left out altogether. Items that the studio suggested are harder than most:
-they serve as examples, but accuracy is measured on the others.
+Labels are no random sample: users follow suggestions, which are harder than most items, and confirm
+what the model is sure of. So their accuracy, each hidden in turn, is not that of the open items.
+But whoever chooses by the model's probability p leaves alone how often answers of that p are right.
+Hence the estimate is
+
+    mean p of the open items + c · mean (right - p) of the labelled ones, each hidden in turn,
+
+where c = t² / (t² + e²) weighs how far probabilities may be off, t = MISCALIBRATION / shots^(3/4),
+against the standard error e of the second mean. bench/studio_estimate.py sets the truth beside it.
+
+The curve over numbers of labels is that of `unitail evaluate`. Answers that were confirmed many at
+once (`Origin`) are neither hidden nor examples there: they are what the model finds easy. Items
+that the studio suggested serve as examples; accuracy is measured on the others if these suffice.
 """
 
 from collections.abc import Callable
@@ -28,6 +37,10 @@ SPLITS = 20
 """Random splits per number of labels: few, since an estimate should take seconds."""
 MORE = 10
 """Additional labels for which the accuracy is forecast."""
+MISCALIBRATION = 0.2
+"""How far the mean probability may be off the accuracy, with one label per class."""
+DEVIATIONS = 2.5
+"""Half the interval, in standard deviations: they are estimated from few labels themselves."""
 MIN_COUNTED = 10
 """If the user picked fewer items than this, accuracy is measured on suggested ones as well."""
 
@@ -45,10 +58,11 @@ class Estimated:
     confirmed: int
     """Number of labels confirmed many at once, which are not used."""
     now: Estimate
+    """Of the open answers; of labelled items, each hidden in turn, while nothing is answered."""
     later: Estimate
     """Forecast with `MORE` additional labels."""
     curve: tuple[tuple[float, Estimate], ...]
-    """Pairs of labels per class and accuracy."""
+    """Pairs of labels per class and accuracy on labelled items."""
     suspicious: tuple[tuple[int, int, float], ...]
     """Labels that look wrong: place, likely class, and its probability."""
 
@@ -63,9 +77,14 @@ class Estimated:
 
 
 def estimate(
-    vectors: Vectors, named: Labelled, *, device: str, is_over: Callable[[], bool]
+    vectors: Vectors,
+    named: Labelled,
+    open_probabilities: NDArray[np.float64],
+    *,
+    device: str,
+    is_over: Callable[[], bool],
 ) -> Estimated | None:
-    """Estimate the accuracy; None if there are too few labels."""
+    """Estimate the accuracy of open answers with these probabilities; None with too few labels."""
     encoded = set(vectors.encoded_places().tolist())
     labels = [
         (place, class_id, origin)
@@ -99,6 +118,8 @@ def estimate(
         return None
     confirmed = len(labels) - len(used)
     estimated = _estimated(curve, places[kept], classes.tolist(), len(used), confirmed)
+    if len(open_probabilities):
+        estimated = _for_open_items(estimated, curve, open_probabilities)
     unchecked = tuple(each for each in estimated.suspicious if each[0] not in checked)
     return replace(estimated, suspicious=unchecked)
 
@@ -126,4 +147,29 @@ def _estimated(
             (int(places[each.place]), int(each.likely), each.likely_probability)
             for each in curve.suspicious(OURS, [str(each) for each in classes])
         ),
+    )
+
+
+def _for_open_items(
+    estimated: Estimated, curve: OwnCurve, probabilities: NDArray[np.float64]
+) -> Estimated:
+    """Replace the accuracy on labelled items by that of the open answers; see the module."""
+    hidden = curve.levels[-1]
+    of_labelled = hidden.probabilities[OURS]
+    is_right = of_labelled.argmax(axis=1) == hidden.rows.class_indices[hidden.query_rows]
+    excess = is_right - of_labelled.max(axis=1)
+    error = float(excess.std(ddof=1)) / np.sqrt(len(excess))
+    off = MISCALIBRATION / hidden.shots_on_average**0.75
+    trust = off**2 / (off**2 + error**2)
+    mean = float(np.clip(probabilities.mean() + trust * excess.mean(), 0, 1))
+    chance = float((probabilities * (1 - probabilities)).sum()) / len(probabilities) ** 2
+    reach = DEVIATIONS * np.sqrt(trust * error**2 + chance)
+    now = Estimate(mean, max(0.0, mean - reach), min(1.0, mean + reach))
+    # The same share of the mistakes as on labelled items goes with more labels.
+    before, after = estimated.now.mean, estimated.later.mean
+    left = (1 - after) / (1 - before) if before < 1 else 1.0
+    later = 1 - (1 - mean) * left
+    gain = later - mean
+    return replace(
+        estimated, now=now, later=Estimate(later, now.low, min(1.0, now.high + 2 * gain))
     )

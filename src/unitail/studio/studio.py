@@ -283,6 +283,15 @@ class Studio:
     def _send_settled(self, _named: Labelled) -> None:
         self.hub.publish("rest", {"revision": self.labels.revision})
 
+    def _open_probabilities(self) -> NDArray[np.float64]:
+        """Return the probabilities of the open answers."""
+        named, encoded = self.labels.labelled(), self.vectors.encoded_places()
+        places = encoded[~np.isin(encoded, [*named.places, *named.aside])]
+        answered = self.answers.at(places)
+        is_answered = answered.class_ids[:, 0] != NONE
+        probabilities: NDArray[np.float64] = answered.probabilities[is_answered, 0]
+        return probabilities
+
     def _estimate(self) -> None:
         lower_priority()  # users wait for answers, not for estimates
         while not self._ended.is_set():
@@ -294,6 +303,7 @@ class Studio:
                 self.estimated = estimate(
                     self.vectors,
                     self.labels.labelled(),
+                    self._open_probabilities(),
                     device=self.device,
                     is_over=self._labels_changed.is_set,
                 )

@@ -9,6 +9,8 @@ from unitail.studio.estimate import MIN_COUNTED, Estimated, estimate
 from unitail.studio.latest import Labelled
 from unitail.studio.studio import Studio
 
+NOTHING = np.zeros(0)
+
 
 @pytest.fixture(scope="module")
 def studio(tmp_path_factory: pytest.TempPathFactory) -> Studio:
@@ -31,8 +33,8 @@ def labelled(groups: dict[Origin, tuple[range, int]]) -> Labelled:
     return Labelled(1, places, class_ids, frozenset(), origins)
 
 
-def estimated(studio: Studio, named: Labelled) -> Estimated:
-    result = estimate(studio.vectors, named, device="cpu", is_over=lambda: False)
+def estimated(studio: Studio, named: Labelled, open_answers: np.ndarray = NOTHING) -> Estimated:
+    result = estimate(studio.vectors, named, open_answers, device="cpu", is_over=lambda: False)
     assert result is not None
     return result
 
@@ -74,7 +76,8 @@ def test_suggested_items_count_where_few_were_chosen(studio: Studio, chosen: int
 def test_too_few_labels_have_no_estimate(studio: Studio) -> None:
     for groups in ({Origin.CHOSEN: (range(3), 0)}, {Origin.CONFIRMED: (range(30), 0)}):
         named = labelled(groups)
-        assert estimate(studio.vectors, named, device="cpu", is_over=lambda: False) is None
+        given = studio.vectors, named, NOTHING
+        assert estimate(*given, device="cpu", is_over=lambda: False) is None
 
 
 def test_the_curve_has_one_point_for_each_number_of_labels(studio: Studio) -> None:
@@ -93,3 +96,35 @@ def test_labels_that_were_checked_are_not_doubted_again(studio: Studio) -> None:
     checked = replace(named, origins=("checked", *named.origins[1:]))
     assert estimated(studio, checked).suspicious == ()
     assert estimated(studio, checked).now == estimated(studio, named).now
+
+
+def test_the_estimate_is_of_the_open_answers(studio: Studio) -> None:
+    """However right the labelled items are, what the model is unsure of is expected to be wrong."""
+    named = labelled({Origin.CHOSEN: (range(24), 0)})
+    on_labelled = estimated(studio, named)
+    unsure, sure = (estimated(studio, named, np.full(40, p)) for p in (0.6, 0.98))
+    assert on_labelled.now.mean > 0.9
+    assert unsure.now.mean < 0.75
+    assert sure.now.mean > 0.93
+    assert unsure.curve == sure.curve == on_labelled.curve
+    for each in (unsure, sure):
+        assert each.now.low < each.now.mean <= each.later.mean <= 1
+        assert each.now.mean <= each.now.high <= each.later.high
+
+
+@pytest.mark.parametrize("wrong", [0, 8])
+def test_hidden_labels_correct_what_the_model_expects(studio: Studio, wrong: int) -> None:
+    """Labels that contradict the others lower it; the more labels, the more they count."""
+    right = {Origin.CHOSEN: (range(40), 0)}
+    named = labelled({**right, Origin.SUGGESTED: (range(40, 40 + wrong), 1)} if wrong else right)
+    probabilities = np.full(30, 0.8)
+    mean = estimated(studio, named, probabilities).now.mean
+    assert mean < 0.8 if wrong else mean > 0.8
+    assert abs(mean - 0.8) < 0.2
+
+
+def test_few_open_answers_are_less_certain(studio: Studio) -> None:
+    named = labelled({Origin.CHOSEN: (range(24), 0)})
+    few, many = (estimated(studio, named, np.full(count, 0.8)).now for count in (4, 4000))
+    assert few.mean == pytest.approx(many.mean)
+    assert few.half_width > many.half_width + 0.1

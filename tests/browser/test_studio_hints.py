@@ -74,9 +74,14 @@ def _label_by_name(page: Any) -> None:  # noqa: ANN401
         page.wait_for_selector(given(f"{place:04}.png", name))
     page.keyboard.press("l")
     page.keyboard.type("nobody")
-    page.keyboard.press("Enter")  # neither labels nor closes
-    page.wait_for_selector("#dialog[open] >> text=No class is called so.")
-    page.keyboard.press("Escape")
+    page.wait_for_selector("#dialog[open] >> text=No class has this name")
+    page.wait_for_selector("#dialog[open] >> text=Create “nobody”")
+    page.keyboard.press("Enter")  # creates the class, and labels the item
+    page.wait_for_selector(given("0002.png", "nobody"))
+    for undone in ("1 item: nobody", "New class nobody"):
+        page.keyboard.press("u")
+        page.wait_for_selector(f".toast >> text=Undone: {undone}")
+    page.wait_for_selector('.card[data-name="0002.png"]:not([data-state="given"])')
     assert page.locator('.card[data-state="given"]').count() == 2
 
 
@@ -93,7 +98,7 @@ def _drag_and_go_on(page: Any) -> None:  # noqa: ANN401
 
 def _close_the_hint(page: Any) -> None:  # noqa: ANN401
     """Read the last hint: it stays until it is closed, then for good."""
-    assert page.locator("#guide h3").inner_text() == "Look at the answers, and correct"
+    assert page.locator("#guide h3").inner_text() == "Review the answers"
     page.locator("#guide .link", has_text="Most doubtful").click()
     page.wait_for_selector("#view-about >> text=/^57 items, \\d+ of them doubtful\\. /")
     page.locator("#guide [aria-label='Close this hint']").click()
@@ -113,7 +118,7 @@ def _show_what_contradicts(page: Any) -> None:  # noqa: ANN401
     )
     page.wait_for_selector(given("0001.png", "kind g") + " >> text=green?")
     page.locator('.card[data-name="0001.png"]').dblclick()
-    page.wait_for_selector("#detail >> text=Your other labels speak for green, 93 %.")
+    page.wait_for_selector("#detail >> text=Your other labels suggest green (93 %).")
     page.keyboard.press("2")
     page.keyboard.press("Escape")
     page.wait_for_selector(given("0001.png", "green") + ":not(:has(.other))")
@@ -130,7 +135,7 @@ def _export_says_what_it_does(page: Any) -> None:  # noqa: ANN401
         option.click()
         page.wait_for_selector("a.option[aria-busy] >> text=writing …")
     assert download.value.suggested_filename == "pictures-answers.csv"
-    told = page.locator(".toast", has_text="pictures-answers.csv is downloaded")
+    told = page.locator(".toast", has_text="Downloaded pictures-answers.csv")
     told.wait_for()
     wait_until(lambda: colour_of(told) == (35, 36, 46), 20)  # no veil lies over it
     page.keyboard.press("Escape")

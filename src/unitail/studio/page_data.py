@@ -87,6 +87,7 @@ def estimated(estimate: Estimated | None) -> dict[str, Any] | None:
         "sentence": estimate.sentence,
         "short": percent(estimate.now),
         "labels": estimate.labels,
+        "confirmed": estimate.confirmed,
         "now": asdict(estimate.now),
         "later": asdict(estimate.later),
         "curve": [

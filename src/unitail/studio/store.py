@@ -112,8 +112,8 @@ class Store:
                 for item, row in rows.items()
                 for class_id, content in [(class_ids[item], hashes.get(item))]
             ]
-            what = names.popitem()[1] if len(names) == 1 else f"{len(names)} classes"
-            return action.apply(changes, f"{numbered(len(changes), 'item')}: {what}")
+            what = f": {names.popitem()[1]}" if len(names) == 1 else " labelled"
+            return action.apply(changes, f"{numbered(len(changes), 'item')}{what}")
 
     def label_by_name(self, names: Mapping[str, str], *, author: str = "") -> ActionResult:
         """Label items that have no label yet, and create the classes they need.

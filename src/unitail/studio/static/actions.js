@@ -1,11 +1,11 @@
-// What somebody does: label, confirm, undo, change classes. Labels show at once; the server's word
-// is the last, and where somebody else was faster, both are shown.
+// User actions: label, confirm, undo, change classes. Labels show at once, before the server has
+// confirmed them; where somebody else labelled the same items first, the user decides.
 
 import { get, post } from "./api.js";
 import { announce, counted, toast } from "./dom.js";
 import { askConflict } from "./dialogs.js";
 import { chosen, focusOn, isOnScreen, lookedAt } from "./grid.js";
-import { changed, classOf, isAnswered, labelOf, load, state, takeLabels, versionOf } from "./state.js";
+import { changed, classOf, expectAnswers, failureOf, isAnswered, labelOf, load, noteChecked, state, takeLabels, versionOf } from "./state.js";
 import { view } from "./views.js";
 
 export function failed(error) {
@@ -14,20 +14,21 @@ export function failed(error) {
 
 export const seen = (places) => Object.fromEntries(places.map((place) => [place, versionOf(place)]));
 
-const ours = new Map(); // place -> the last version of its label that this page made itself
+const ours = new Map(); // place -> the version of its label that this page wrote last
 let last = Promise.resolve();
 
-/** Do one thing after the other, in the order in which they were asked for. */
+/** Run actions one after the other, in the order in which they were started. */
 function inTurn(work) {
   const turn = last.then(work);
   last = turn.catch(() => {});
   return turn;
 }
 
-/** Say of each place what it is: a Map of place -> class id, or null for no label. */
-export async function labelEach(wishes) {
+/** Label items: `wishes` is a Map of place -> class id, or null to remove the label.
+ * Resolves with whether this was saved. */
+export async function labelEach(wishes, origin = "chosen") {
   const places = [...wishes.keys()];
-  if (!places.length) return;
+  if (!places.length) return true;
   const before = new Map(places.map((place) => [place, state.labels.get(place)]));
   const known = seen(places);
   const lookedNow = lookedAt().slice(0, 2000);
@@ -36,55 +37,89 @@ export async function labelEach(wishes) {
   const ids = new Set(wishes.values());
   const body = ids.size === 1 ? { class_id: [...ids][0] } : { classes: Object.fromEntries(wishes) };
   try {
-    const done = await inTurn(() => {
-      // What this page did meanwhile was seen; what others did was not.
+    const done = await expectAnswers(() => inTurn(() => {
+      // What this page wrote meanwhile has been seen by the user; what others wrote has not.
       const items = Object.fromEntries(places.map((place) => [place, Math.max(known[place], ours.get(place) ?? 0)]));
-      return post("/api/label", { ...body, items, looked_at: lookedNow });
-    });
+      return post("/api/label", { ...body, items, origin, looked_at: lookedNow });
+    }));
     for (const [place, id] of wishes) {
       ours.set(place, done.revision);
       if (versionOf(place) < done.revision && labelOf(place) === id) state.labels.set(place, [id, done.revision]);
     }
+    if (origin === "checked") noteChecked(places);
     if (places.length > 1) toast(done.title, { action: ["Undo", undo] });
     else announce(done.title);
+    return true;
   } catch (error) {
     for (const [place, row] of before) {
-      if (versionOf(place) !== known[place]) continue; // news have come meanwhile
+      if (versionOf(place) !== known[place]) continue; // an event has changed it meanwhile
       if (row) state.labels.set(place, row);
       else state.labels.delete(place);
     }
     changed();
-    if (error.status === 409) await settle(error, wishes);
-    else failed(error);
+    if (error.status === 409) return settle(error, wishes, origin);
+    toast(`Not saved: ${named(places)}. ${error.message}`, { bad: true });
+    return false;
   }
 }
 
-/** Show what somebody else did, and let the user decide. */
-async function settle(error, wishes) {
+const named = (places) =>
+  `${places.slice(0, 3).map((place) => state.names[place]).join(", ")}${places.length > 3 ? ` and ${places.length - 3} more` : ""}`;
+
+/** Show the labels of others that conflict, and let the user decide. */
+async function settle(error, wishes, origin) {
   takeLabels(error.conflicts);
   for (const [place] of error.conflicts) ours.delete(place);
   changed();
   const decision = await askConflict(error.conflicts, wishes);
-  if (decision === "mine") return labelEach(wishes);
+  if (decision === "mine") return labelEach(wishes, origin);
   if (decision === "rest") {
     const theirs = new Set(error.conflicts.map(([place]) => place));
-    return labelEach(new Map([...wishes].filter(([place]) => !theirs.has(place))));
+    return labelEach(new Map([...wishes].filter(([place]) => !theirs.has(place))), origin);
   }
+  return true; // theirs is kept, and known
 }
 
-/** Label what is selected, or what has the focus; then go on to the next open item. */
+/** How labels come about, which decides what they say about accuracy; see `Origin` of the server. */
+function originOf(wishes) {
+  const all = [...wishes];
+  if (view.name === "flagged" && all.every(([place, id]) => id !== null && id === labelOf(place))) return "checked";
+  if (all.length > 1 && all.every(([place]) => chosen.sure.has(place))) return "confirmed";
+  return ["next", "doubtful"].includes(view.name) ? "suggested" : "chosen";
+}
+
+/** Label the selected items, or the focused one; then go on to the next item without a label. */
 export async function label(id) {
   const places = selection();
   if (!places.length || isAway(places)) return;
   await labelAs(places, id);
 }
 
-/** Label the selected items, which are given; `stay` goes on without scrolling. */
-export async function labelAs(places, id, { stay = false } = {}) {
-  const work = labelEach(new Map(places.map((place) => [place, id])));
-  if (places.length === 1) next({ stay });
-  else chosen.places.clear();
-  await work;
+/** Label the given items, and go on to the next one; `stay` does not scroll to it. */
+export async function labelAs(selected, id, { stay = false } = {}) {
+  const isClass = id !== null && id !== state.limits.aside;
+  const places = isClass ? selected.filter((place) => !failureOf(place)) : selected;
+  if (places.length < selected.length) tellLeftOut(selected.filter(failureOf));
+  if (!places.length) return;
+  const wishes = new Map(places.map((place) => [place, id]));
+  await labelAndGoOn(wishes, originOf(wishes), { stay });
+}
+
+const tellLeftOut = (places) => toast(`Cannot be read, so not labelled: ${named(places)}`, { bad: true });
+
+/** Label items, and go on to the next one after a single one; back, if it was not saved. */
+async function labelAndGoOn(wishes, origin, { stay = false } = {}) {
+  const work = labelEach(wishes, origin);
+  const { order } = view;
+  const before = chosen.focus;
+  if (wishes.size === 1) next({ stay });
+  else chosen.places = new Set();
+  const after = chosen.focus;
+  const isSaved = await work;
+  if (isSaved || view.order !== order || chosen.focus !== after) return;
+  if (wishes.size === 1) focusOn(before);
+  else chosen.places = new Set(wishes.keys());
+  changed();
 }
 
 export const selection = () => {
@@ -93,30 +128,37 @@ export const selection = () => {
   return place === undefined ? [] : [place];
 };
 
-/** A key must not label what nobody sees: a single item that was scrolled away is shown first. */
+/** Whether a key would label an item unseen: one that was scrolled away is then shown first. */
 function isAway(places) {
   const rank = view.order.indexOf(places[0]);
+  if (view.busy) return true; // other items are about to be shown
   if (places.length > 1 || isOnScreen(rank)) return false;
   focusOn(rank);
   changed();
-  toast("This item was chosen: press again, or click another");
+  toast("This item is selected: press again to label it");
   return true;
 }
 
-/** Agree with the answers of what is selected. */
+/** Confirm the answers of the selected items. */
 export async function confirm() {
   const selected = selection();
   const places = selected.filter(isAnswered);
-  if (!places.length && selected.some((place) => labelOf(place) !== null)) return goOn();
-  if (!places.length) return toast("Nothing to confirm here: this has no answer yet");
+  const labelled = selected.filter((place) => labelOf(place) !== null);
+  if (!places.length && labelled.length) return view.name === "flagged" ? keep(labelled) : goOn();
+  if (!places.length && selected.some(failureOf)) return tellLeftOut(selected.filter(failureOf));
+  if (!places.length) return toast("Nothing to confirm: no answer yet");
   if (isAway(places)) return;
-  const work = labelEach(new Map(places.map((place) => [place, state.best[place]])));
-  if (places.length === 1) next();
-  else chosen.places.clear();
-  await work;
+  const wishes = new Map(places.map((place) => [place, state.best[place]]));
+  await labelAndGoOn(wishes, places.length > 1 ? "confirmed" : originOf(wishes));
 }
 
-/** What has a label needs no word: go on to what has none. */
+/** Give labels that look wrong again: they were checked. */
+async function keep(places) {
+  if (isAway(places)) return;
+  await labelAndGoOn(new Map(places.map((place) => [place, labelOf(place)])), "checked");
+}
+
+/** Leave a labelled item as it is, and go on to the next one without a label. */
 function goOn() {
   next();
   changed();
@@ -130,10 +172,10 @@ function next({ stay = false } = {}) {
   focusOn(Math.min(chosen.focus + 1, order.length - 1), { stay });
 }
 
-/** Change something, and offer to undo it unless that makes no sense. */
+/** Run an action, and offer to undo it if that makes sense. */
 async function does(path, body, canUndo = true) {
   try {
-    const done = await inTurn(() => post(path, body));
+    const done = await expectAnswers(() => inTurn(() => post(path, body)));
     toast(done.title, canUndo ? { action: ["Undo", undo] } : {});
     return done;
   } catch (error) {
@@ -150,7 +192,7 @@ export const mergeClass = (id, into) => does(`/api/classes/${id}/merge`, { into 
 export const deleteClass = (id) => does(`/api/classes/${id}/delete`, {});
 export const useFolders = () => does("/api/folders", {});
 
-/** Sort the files into folders; these stay, whatever is undone. */
+/** Sort the files into folders, which undo does not touch. */
 export async function sortFiles(by) {
   toast("Sorting files …");
   try {
@@ -158,13 +200,13 @@ export async function sortFiles(by) {
     const left = done.left_out;
     const names = `${left.slice(0, 3).join(", ")}${left.length > 3 ? `, and ${left.length - 3} more` : ""}`;
     const there = done.there ? `; ${counted(done.there, "file")} ${done.there === 1 ? "was" : "were"} there already` : "";
-    toast(`${counted(done.done, "file")} sorted into ${done.folder}${there}${left.length ? `; left out, as gone or unreadable: ${names}` : ""}`, { bad: left.length > 0 });
+    toast(`${counted(done.done, "file")} sorted into ${done.folder}${there}${left.length ? `; left out because missing or unreadable: ${names}` : ""}`, { bad: left.length > 0 });
   } catch (error) {
     failed(error);
   }
 }
 
-/** Load everything anew, unless `isWanted` says no by the time that it is there. */
+/** Reload everything; drop the reply if `isWanted` is false by the time it arrives. */
 export async function reload(isWanted) {
   const told = await get("/api/state");
   if (!isWanted()) return;
@@ -173,4 +215,4 @@ export async function reload(isWanted) {
 }
 
 export const nameOf = (id) =>
-  id === null ? "no label" : id === state.limits.aside ? "none of these" : (classOf(id)?.name ?? "a class that is gone");
+  id === null ? "no label" : id === state.limits.aside ? "none of these" : (classOf(id)?.name ?? "a deleted class");

@@ -1,4 +1,6 @@
-// What the page asks of the server.
+// Requests to the server.
+
+import { state } from "./state.js";
 
 export class Refused extends Error {
   constructor(status, content) {
@@ -14,9 +16,9 @@ async function read(response) {
   return content;
 }
 
-/** A file, with the name that the server gives it. */
+/** Read a file, with the name given by the server. */
 async function readFile(response) {
-  if (!response.ok) return read(response); // which says why
+  if (!response.ok) return read(response); // throws the server's error
   const [, , name] = /filename(\*=utf-8''|=")([^";]+)/i.exec(response.headers.get("content-disposition")) ?? ["", "", "answers"];
   return { name: decodeURIComponent(name), blob: await response.blob() };
 }
@@ -26,7 +28,7 @@ async function request(path, options, take = read) {
     return await take(await fetch(path, options));
   } catch (error) {
     if (error instanceof Refused) throw error;
-    throw new Refused(0, { error: "The studio does not answer. Is it still running?" });
+    throw new Refused(0, { error: "The studio is not responding. Is it still running?" });
   }
 }
 
@@ -40,12 +42,19 @@ export const post = (path, body) =>
     body: JSON.stringify({ author, ...body }),
   });
 
-/** Who works here: undo takes back one's own actions. */
+/** A random id of this browser's user, since undo applies only to one's own actions. */
 export const author = (() => {
-  let own = localStorage.getItem("unitail-author");
-  if (!own) {
-    own = [...crypto.getRandomValues(new Uint8Array(8))].map((b) => b.toString(16)).join("");
-    localStorage.setItem("unitail-author", own);
+  let id = localStorage.getItem("unitail-author");
+  if (!id) {
+    id = [...crypto.getRandomValues(new Uint8Array(8))].map((b) => b.toString(16)).join("");
+    localStorage.setItem("unitail-author", id);
   }
-  return own;
+  return id;
 })();
+
+/** A URL parameter that keeps the browser from showing cached files of another studio or version. */
+const edition = (place) => `v=${state.boot}${state.progress.changed.includes(place) ? Date.now() : ""}`;
+
+export const imageOf = (place, size = "small") => `/api/items/${place}/image?size=${size}&${edition(place)}`;
+
+export const soundOf = (place) => `/api/items/${place}/sound?${edition(place)}`;

@@ -1,53 +1,68 @@
-// The page: it loads everything once, then follows the news of the server.
+// The page: it loads everything once, then follows the server's events.
 
 import { failed, redo, reload, undo } from "./actions.js";
 import { forget, forgetAll } from "./card.js";
 import * as detail from "./detail.js";
 import { askExport, showAccuracy, showFiles, showKeys } from "./dialogs.js";
-import { $, counted, h, percent, say, toast, withInterval } from "./dom.js";
+import { $, counted, fill, h, icon, percent, say, toast } from "./dom.js";
 import { chosen, clear, draw, focusOn, measure, toTop } from "./grid.js";
 import { guide } from "./guide.js";
 import { wireKeys } from "./keys.js";
-import { drawBar, drawSide, go, wireSide } from "./sidebar.js";
-import { changed, classOf, counts, isAnswered, isNovel, onChange, state, takeAnswers, takeChanges, takeEstimate, takeItems, takeNovelty } from "./state.js";
-import { checkOrder, firstView, isDone, show, view, VIEWS } from "./views.js";
+import { drawBar, drawSide, find, wireSide } from "./sidebar.js";
+import { pause } from "./sound.js";
+import { changed, classOf, counts, isAnswered, isAnswering, isBehind, isNovel, onChange, state, takeAnswers, takeChanges, takeEstimate, takeItems, takeNovelty, takeRest } from "./state.js";
+import { checkOrder, firstView, isDone, isFetching, show, view, viewOfAddress, VIEWS } from "./views.js";
 
 const SURE = 0.95;
-const RETRY = 2000; // milliseconds, after everything could not be loaded
-const VAGUE = 25; // an accuracy that is less certain than this many points says nothing
+const RETRY = 2000; // milliseconds, after a failed reload
+const VAGUE = 25; // points: an accuracy that is less certain than this is not shown
+const ENOUGH = 10; // labels, and two of each class: with fewer, high probabilities mean little
 
 function heading() {
   const own = VIEWS[view.name];
   const named = classOf(view.classId);
   if (view.name === "class" && !named) return show("all");
   const title = own?.title ?? (named ? named.name : `“${view.words}”`);
-  const about = own?.about ?? (named ? "What is answered so, the surest first; then your labels." : "Names and contents that hold these words.");
+  const about = own?.about ?? (named ? "Answers first, the most certain on top; then your labels." : "Names and contents that contain these words.");
   say($("view-title"), title);
   const marked = own?.marked ? `, ${counts()[view.name].toLocaleString("en")} of them ${own.marked}` : "";
-  say($("view-about"), view.busy ? "One moment …" : `${counted(view.order.length, "item")}${marked}. ${about}`);
+  const now = isFetching() ? "Fetching the items …" : "One moment …";
+  say($("view-about"), view.busy ? now : `${counted(view.order.length, "item")}${marked}. ${about}`);
+  $("grid").classList.toggle("fetching", isFetching());
   $("again").hidden = !view.stale;
   $("more-next").hidden = view.name !== "next" || !view.order.length;
-  const sure = view.order.filter((place) => isAnswered(place) && state.p[place] >= SURE && !isNovel(place));
+  const sure = areFew() ? [] : view.order.filter((place) => isAnswered(place) && state.p[place] >= SURE && !isNovel(place));
   $("select-sure").hidden = !sure.length;
   const words = `Select ${sure.length.toLocaleString("en")} above ${percent(SURE)}`;
   say($("select-sure"), words);
   $("select-sure").onclick = () => {
     chosen.places = new Set(sure);
+    chosen.sure = new Set(sure);
     $("grid").focus();
     changed();
   };
 }
 
+/** Whether labels are too few for probabilities to be relied on. */
+function areFew() {
+  const { labelled, given } = counts();
+  return labelled < ENOUGH || Math.min(...given.values()) < 2;
+}
+
 function nothing() {
   const box = $("nothing");
   box.hidden = view.order.length > 0 || view.busy || !state.loaded;
+  const early = "Answers show here once two classes have examples.";
+  const done = counts().open ? null : ["All done", "Every item is labelled."];
   const words = {
     next: ["All done", "There is nothing left to label. Look at the classes, or export."],
-    doubtful: ["Nothing is doubtful yet", "Answers show here once two classes have examples."],
-    novel: ["Nothing is novel yet", "Answers show here once two classes have examples."],
-    flagged: ["No label looks wrong", "Labels are checked against each other while you work."],
+    doubtful: done ?? ["Nothing is doubtful yet", early],
+    novel: done ?? ["Nothing is novel yet", early],
+    flagged: state.estimate
+      ? ["No label looks wrong", "Labels are checked against each other while you work."]
+      : ["Not checked yet", "Labels are checked against each other once there are enough."],
     labelled: ["No labels yet", "Select items and press a number, or drag them onto a class."],
-    search: ["Nothing found", "No name or content holds these words."],
+    search: ["Nothing found", "No name or content contains these words."],
   }[view.name] ?? ["Nothing here", ""];
   if (!box.hidden) box.replaceChildren(h("h3", {}, words[0]), h("p", {}, words[1]));
   $("grid").classList.toggle("empty", !box.hidden);
@@ -60,16 +75,33 @@ function status() {
   box.hidden = done >= total || Boolean(trouble) || state.lost;
   box.querySelector("progress").value = total ? done / total : 0;
   say(box.querySelector("span"), `Encoding ${done.toLocaleString("en")} / ${total.toLocaleString("en")}`);
-  const wrong = Object.keys(failures).length + moved.length + missing.length;
+  $("answering").hidden = !isAnswering() || state.lost;
+  const wrong = new Set([...Object.keys(failures).map(Number), ...moved]).size + missing.length;
   $("files").hidden = !wrong && !trouble;
-  say($("files"), trouble ? "Encoding stopped" : `${wrong} ${wrong === 1 ? "file" : "files"} to look at`);
+  fill($("files"), [trouble, wrong], () => trouble
+    ? [icon("warn"), "Encoding stopped"]
+    : [icon("warn"), h("span", {}, wrong.toLocaleString("en"), h("span", { class: "wide" }, ` ${wrong === 1 ? "file" : "files"} to look at`))]);
+  accuracy();
+}
+
+function accuracy() {
   const told = state.estimate;
   const half = told ? Math.max(1, Math.round(50 * (told.now.high - told.now.low))) : 100;
   $("accuracy").hidden = half > VAGUE;
-  if (told) {
-    say($("accuracy"), `≈ ${withInterval(told.now)} right`);
-    $("accuracy").title = told.sentence;
-  }
+  if (!told) return;
+  const isOld = told.labels + told.confirmed !== counts().counted;
+  say($("accuracy"), `≈ ${told.short} right${isOld ? " …" : ""}`);
+  $("accuracy").title = isOld ? `Being updated. Before: ${told.sentence}` : told.sentence;
+}
+
+let ordered = null; // the order that was drawn last
+let wantsRefill = false; // whether answers have come since *Label next* was filled
+
+/** Fill *Label next* anew when all of it is labelled, and the answers to that are there. */
+function refill() {
+  if (!wantsRefill || isBehind() || view.busy) return;
+  wantsRefill = false;
+  if (view.name === "next" && (isDone() || !view.order.length)) show("next");
 }
 
 function render() {
@@ -83,12 +115,18 @@ function render() {
     Object.assign(chosen, { places: new Set(), focus: 0, anchor: 0 });
     toTop();
   }
+  if (ordered !== view.order) {
+    ordered = view.order;
+    const known = new Set(ordered); // what is not here any more would be chosen unseen
+    for (const place of chosen.places) if (!known.has(place)) chosen.places.delete(place);
+  }
+  refill();
   chosen.focus = Math.min(chosen.focus, Math.max(0, view.order.length - 1));
   for (const part of [heading, guide, nothing, status, drawSide, draw, detail.follow]) part();
   drawBar([...chosen.places]);
 }
 
-/** Follow the news. What comes while everything is loaded anew waits until it is there. */
+/** Listen to the server's events. Those that arrive during a reload are handled after it. */
 function listen(onFirst) {
   const news = new EventSource("/api/events");
   let held = null;
@@ -101,7 +139,7 @@ function listen(onFirst) {
       else work();
     });
   news.onerror = () => {
-    if (!wasLost && !first) toast("The studio does not answer; your labels are safe. Trying again …", { bad: true });
+    if (!wasLost && !first) toast("The studio is not responding. Your labels are safe; trying again …", { bad: true });
     wasLost = true;
     state.lost = !first;
     changed();
@@ -110,7 +148,7 @@ function listen(onFirst) {
   news.addEventListener("hello", async (event) => {
     const other = JSON.parse(event.data) !== state.boot;
     const own = ++hellos;
-    const isLatest = () => own === hellos; // else the connection was lost again, and another loads
+    const isLatest = () => own === hellos; // a newer reload may be under way
     wasLost = false;
     state.lost = false;
     held = [];
@@ -132,7 +170,7 @@ function listen(onFirst) {
       forgetAll();
     }
     if (first) await onFirst();
-    else if (other) await show(firstView());
+    else if (other) await show(view.name, view);
     first = false;
     changed();
   });
@@ -148,9 +186,9 @@ function listen(onFirst) {
   on("estimate", takeEstimate);
   on("trouble", (words) => toast(words, { bad: true }));
   on("notice", (words) => toast(words));
-  on("rest", () => {
-    if (view.name === "next" && isDone()) show("next");
-    if (view.name === "next" && !view.order.length) show("next");
+  on("rest", (told) => {
+    takeRest(told);
+    wantsRefill = true;
   });
 }
 
@@ -166,7 +204,7 @@ function theme() {
 
 let drawing = false;
 
-/** While somebody scrolls, only the cards are drawn: nothing else depends on where they are. */
+/** While the user scrolls, only the cards are drawn: nothing else depends on the position. */
 function drawSoon() {
   if (drawing || !state.loaded) return;
   drawing = true;
@@ -187,15 +225,15 @@ function wire() {
   $("accuracy").onclick = showAccuracy;
   $("files").onclick = showFiles;
   $("again").onclick = () => show(view.name, view);
-  $("more-next").onclick = () => show("next");
+  $("more-next").onclick = () => (show("next", { others: true }), $("grid").focus({ preventScroll: true }));
   $("grid").addEventListener("scroll", drawSoon, { passive: true });
-  $("detail").addEventListener("close", () => $("grid").focus());
+  $("detail").addEventListener("close", () => (pause(), $("grid").focus()));
   new ResizeObserver(() => changed()).observe($("grid"));
   let waiting = 0;
   $("search").addEventListener("input", () => {
     clearTimeout(waiting);
     const words = $("search").value.trim();
-    waiting = setTimeout(() => (words ? go("search", { words }) : go(firstView())), 200);
+    waiting = setTimeout(() => (words ? find("search", { words }) : find(firstView())), 200);
   });
   $("search").addEventListener("keydown", (event) => event.key === "Enter" && ($("grid").focus(), focusOn(0), changed()));
 }
@@ -204,7 +242,9 @@ theme();
 wire();
 onChange(render);
 listen(async () => {
-  await show(firstView());
+  const [name, more] = viewOfAddress();
+  $("search").value = more.words ?? "";
+  await show(name, more);
   $("grid").focus({ preventScroll: true });
   chosen.places.clear();
 });

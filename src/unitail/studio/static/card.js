@@ -1,23 +1,24 @@
-// How one item looks in the grid.
+// The card of one item in the grid.
 
-import { post } from "./api.js";
+import { imageOf, post } from "./api.js";
 import { h, icon, percent } from "./dom.js";
+import { playButton } from "./sound.js";
 import * as store from "./state.js";
 import { state } from "./state.js";
 
 const contents = new Map(); // place -> text or cells
-let wanted = new Set();
+let requested = new Set();
 let waiting = 0;
 
-/** Ask for texts and rows of the cards that are shown, all at once. */
-function want(place) {
-  wanted.add(place);
+/** Request the contents of visible cards, many in one request. */
+function requestContent(place) {
+  requested.add(place);
   clearTimeout(waiting);
   waiting = setTimeout(async () => {
-    const places = [...wanted].slice(0, 400);
-    wanted = new Set();
-    const told = await post("/api/contents", { places }).catch(() => ({}));
-    for (const [each, content] of Object.entries(told)) contents.set(Number(each), content);
+    const places = [...requested].slice(0, 400);
+    requested = new Set();
+    const reply = await post("/api/contents", { places }).catch(() => ({}));
+    for (const [each, content] of Object.entries(reply)) contents.set(Number(each), content);
     store.changed();
   }, 15);
 }
@@ -25,27 +26,16 @@ function want(place) {
 export const forget = (place) => contents.delete(place);
 export const forgetAll = () => contents.clear();
 
-/** What an address ends with, so that nothing of another studio or of an older file is shown. */
-const edition = (place) => `v=${state.boot}${state.progress.changed.includes(place) ? Date.now() : ""}`;
-
-export const imageOf = (place, size = "small") =>
-  `/api/items/${place}/image?size=${size}&${edition(place)}`;
-
-export const soundOf = (place) => `/api/items/${place}/sound?${edition(place)}`;
-
 export const isTextFile = (name) => /\.(txt|text|md)$/i.test(name);
 
 function media(place) {
   if (state.modality === "image") {
     const picture = h("img", { src: imageOf(place), alt: "", loading: "lazy", decoding: "async" });
     picture.draggable = false;
-    picture.addEventListener("error", () => picture.replaceWith(h("span", { class: "broken" }, "no picture")));
+    picture.addEventListener("error", () => picture.replaceWith(h("span", { class: "broken" }, "no image")));
     return h("div", { class: "picture" }, picture);
   }
-  if (state.modality === "audio") {
-    const player = h("audio", { controls: true, controlsList: "nodownload noplaybackrate", preload: "none", src: soundOf(place), tabIndex: -1 });
-    return h("div", { class: "player" }, player);
-  }
+  if (state.modality === "audio") return h("div", { class: "player" }, playButton(place));
   return h("div", { class: state.modality === "table" ? "cells" : "text" });
 }
 
@@ -53,7 +43,7 @@ export function showContent(box, content) {
   if (content === undefined || content === null) return;
   if (typeof content === "string") {
     box.textContent = content || "(empty)";
-    box.dir = "auto"; // of its first word
+    box.dir = "auto"; // the direction of its first word
   } else
     box.replaceChildren(h("dl", {}, content.flatMap(([name, cell]) => {
       const kind = state.columns[name] ? "long" : "";
@@ -61,12 +51,20 @@ export function showContent(box, content) {
     })));
 }
 
-/** Say what an item is believed to be: [class, probability or null, state, words]. */
+/** A small preview of an item; `content` is its text or cells, if it has any. */
+export function thumbnail(place, content = contents.get(place)) {
+  if (state.modality === "image") return h("img", { src: imageOf(place), alt: state.names[place] });
+  if (state.modality === "audio") return h("div", { class: "snippet" }, playButton(place), h("span", { dir: "auto" }, state.names[place]));
+  const words = Array.isArray(content) ? content.map(([name, cell]) => (state.columns[name] ? cell : `${name} ${cell}`)).join(", ") : content;
+  return h("span", { class: "snippet", dir: "auto" }, words || state.names[place]);
+}
+
+/** The label or answer of an item: [class, probability or null, state, words]. */
 export function verdict(place) {
   const failure = store.failureOf(place);
   const label = store.labelOf(place);
   const known = store.classOf(label);
-  if (known) return [known, null, "given", `labelled ${known.name}`];
+  if (known) return [known, null, "given", `labelled ${known.name}${failure ? `, but ${failure}` : ""}`];
   if (store.isAside(place)) return [null, null, "aside", "none of the classes"];
   if (failure) return [null, null, "failed", failure];
   if (!state.encoded[place]) return [null, null, "waiting", "not encoded yet"];
@@ -76,10 +74,18 @@ export function verdict(place) {
   return [best, state.p[place], how, `${best.name}, ${percent(state.p[place])}${how === "likely" ? "" : `, ${how}`}`];
 }
 
+/** What stands beside the class of an item. */
+function markOf(how, p, other, failure) {
+  if (how === "given" && failure) return [h("b", { class: "bad", title: failure }, "unreadable")];
+  if (other) return [`${other.name}?`];
+  if (how === "given") return [icon("check")];
+  return [p === null ? "" : percent(p)];
+}
+
 const WORDS = { aside: "None of these", failed: "Unreadable", waiting: "Waiting", open: "No answer yet" };
 
-/** What a screen reader is told besides: colours and signs say it to the eye. */
-const SAID = { given: "your label", doubtful: "doubtful", novel: "perhaps none of your classes" };
+/** Extra words for screen readers, for what is otherwise shown by colours and icons. */
+const SAID = { given: "your label", doubtful: "doubtful", novel: "possibly none of your classes" };
 
 export function makeCard(place) {
   const card = h("div", { class: "card", role: "option", id: `item-${place}`, draggable: true });
@@ -91,9 +97,9 @@ export function makeCard(place) {
   return card;
 }
 
-/** Bring a card up to date, touching only what is different. */
+/** Update a card, changing only what is different. */
 export function updateCard(card, place, { selected = false, focused = false, at = 0, of = 0 }) {
-  const [known, p, how, words] = verdict(place);
+  const [cls, p, how, words] = verdict(place);
   const rank = `${selected}|${focused}|${at}|${of}`;
   if (card.rank !== rank) {
     card.rank = rank;
@@ -106,20 +112,22 @@ export function updateCard(card, place, { selected = false, focused = false, at 
     if (contents.has(place)) {
       showContent(card.firstChild, contents.get(place));
       card.filled = true;
-    } else want(place);
+    } else requestContent(place);
   }
   const other = store.contradictionOf(place)?.known;
-  const look = `${known?.id}|${known?.name}|${p}|${how}|${words}|${other?.name}`;
+  const look = `${cls?.id}|${cls?.name}|${p}|${how}|${words}|${other?.name}`;
   if (card.look === look) return;
   card.look = look;
   card.dataset.state = how;
-  card.style.setProperty("--c", known?.colour ?? "var(--muted)");
+  const failure = store.failureOf(place);
+  card.classList.toggle("unreadable", failure !== null);
+  card.style.setProperty("--c", cls?.colour ?? "var(--muted)");
   const name = state.modality === "text" && !isTextFile(state.names[place]) ? "" : state.names[place];
   const meter = h("span", { class: "meter" });
   meter.style.setProperty("--p", p ?? 0);
   const parts = [
-    h("span", { class: "chip" }, h("i", { class: "dot" }), h("b", {}, known?.name ?? WORDS[how] ?? "")),
-    other ? h("span", { class: "p other" }, `${other.name}?`) : how === "given" ? icon("check") : h("span", { class: "p" }, p === null ? "" : percent(p)),
+    h("span", { class: "chip" }, h("i", { class: "dot" }), h("b", {}, cls?.name ?? WORDS[how] ?? "")),
+    h("span", { class: other ? "p other" : "p" }, ...markOf(how, p, other, failure)),
     p === null ? null : meter,
     h("span", { class: "unseen" }, SAID[how] ?? "", name ? "" : `, ${state.names[place]}`),
     h("bdi", { class: "name", title: state.names[place] }, name),

@@ -1,36 +1,59 @@
-// A class by its name, for whoever has more classes than there are keys.
+// A class or a view by its name, for whoever has more of them than there are keys.
 
-import { label } from "./actions.js";
+import { addClass, label, labelAs, selection } from "./actions.js";
 import { ask } from "./dialogs.js";
-import { $, h } from "./dom.js";
+import { $, h, icon } from "./dom.js";
+import { go } from "./sidebar.js";
 import { state } from "./state.js";
+import { VIEWS } from "./views.js";
 
 const plain = (words) => words.trim().toLocaleLowerCase();
 
-/** Classes whose names hold these words; those that begin with them come first. */
-function matching(words) {
+/** Those whose names hold these words; those that begin with them come first. */
+function matching(all, words) {
   const place = (each) => plain(each.name).indexOf(plain(words));
-  return state.classes.filter((each) => place(each) >= 0).sort((a, b) => Math.sign(place(a)) - Math.sign(place(b)));
+  return all.filter((each) => place(each) >= 0).sort((a, b) => Math.sign(place(a)) - Math.sign(place(b)));
 }
 
-/** Ask for a class, and label what is selected. */
-export async function chooseClass() {
-  const input = h("input", { "aria-label": "Name of a class, or how it begins", autocomplete: "off", placeholder: "The first letters, then Enter" });
+/** Offer to create what has no name like this yet. */
+const newOne = (all, words) =>
+  words.trim() && !all.some((each) => plain(each.name) === plain(words)) ? [{ value: "new", name: `Create “${words.trim()}”`, sign: "plus" }] : [];
+
+/** Ask for one of `all`, each with a value and a name; resolves with the value, and what was written. */
+async function choose(title, what, all, { canCreate = false } = {}) {
+  const input = h("input", { "aria-label": `Name of ${what}, or how it begins`, autocomplete: "off", placeholder: "The first letters, then Enter", autofocus: true });
   const list = h("div", { class: "choices tall" });
+  const found = () => [...matching(all, input.value), ...(canCreate ? newOne(all, input.value) : [])];
   const fill = () => {
-    const found = matching(input.value).map((each) => h("button", { class: "choice", colour: each.colour, value: String(each.id) }, h("i", { class: "dot" }), each.name));
-    list.replaceChildren(...(found.length ? found : [h("p", { class: "muted" }, "No class is called so.")]));
+    const buttons = found().map((each) =>
+      h("button", { class: "choice", colour: each.colour, value: each.value }, each.sign ? icon(each.sign) : h("i", { class: "dot" }), each.name));
+    list.replaceChildren(...(matching(all, input.value).length ? [] : [h("p", { class: "muted" }, `No ${what.split(" ")[1]} has this name.`)]), ...buttons);
   };
   input.addEventListener("input", fill);
   input.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter") return;
-    event.preventDefault(); // the first button of the form closes it
-    const [first] = matching(input.value);
-    if (first) $("dialog").close(String(first.id));
+    if (event.key !== "Enter" || event.isComposing) return;
+    event.preventDefault();
+    const [first] = found();
+    if (first) $("dialog").close(first.value);
   });
   fill();
-  const answer = ask("Label as", h("label", { class: "field" }, "Class", input), list);
-  input.focus();
-  const id = await answer;
-  if (id) label(Number(id));
+  return [await ask(title, h("label", { class: "field" }, "Name", input), list), input.value.trim()];
+}
+
+const classes = () => state.classes.map(({ id, name, colour }) => ({ value: String(id), name, colour }));
+
+/** Ask for a class, and label what is selected. */
+export async function chooseClass() {
+  const places = selection();
+  const [answer, words] = await choose("Label as", "a class", classes(), { canCreate: true });
+  if (answer !== "new") return answer && label(Number(answer));
+  const made = await addClass(words);
+  if (made) await labelAs(places, made.class_id);
+}
+
+/** Ask for a view, or a class, and show it. */
+export async function chooseView() {
+  const views = Object.entries(VIEWS).map(([value, each]) => ({ value, name: each.title, sign: each.icon }));
+  const [answer] = await choose("Go to", "a view", [...views, ...classes()]);
+  if (answer) go(...(answer in VIEWS ? [answer] : ["class", { classId: Number(answer) }]));
 }

@@ -2,15 +2,16 @@
 
 import * as actions from "./actions.js";
 import { getFile } from "./api.js";
+import { thumbnail } from "./card.js";
 import { $, counted, h, icon, percent, say, toast } from "./dom.js";
-import { counts, state } from "./state.js";
+import { counts, failureOf, state } from "./state.js";
 
 /** Show a dialog; resolves with the value of the button that closed it, or "". */
 export function ask(title, ...content) {
   const dialog = $("dialog");
   dialog.replaceChildren(
     h("form", { method: "dialog" },
-      h("header", {}, h("h2", {}, title), h("button", { class: "icon", value: "", "aria-label": "Close" }, icon("close"))),
+      h("header", {}, h("h2", {}, title), h("button", { type: "button", class: "icon", "aria-label": "Close", onclick: () => dialog.close() }, icon("close"))),
       ...content),
   );
   dialog.returnValue = "";
@@ -24,12 +25,12 @@ const button = (value, words, kind = "soft") => h("button", { value, class: kind
 
 export async function askConflict(conflicts, wishes) {
   const rows = conflicts.slice(0, 8).map(([place, id]) =>
-    h("li", {}, h("b", {}, state.names[place]), ` – theirs: ${actions.nameOf(id)}, yours: ${actions.nameOf(wishes.get(place))}`));
+    h("li", { class: "with-item" }, thumbnail(place), h("span", {}, h("b", {}, state.names[place]), ` – theirs: ${actions.nameOf(id)}, yours: ${actions.nameOf(wishes.get(place))}`)));
   const more = conflicts.length > 8 ? h("li", {}, `and ${conflicts.length - 8} more`) : null;
   const rest = wishes.size - conflicts.length;
   return ask(
-    "Somebody else was faster",
-    h("p", {}, `${counted(conflicts.length, "item")} of your ${wishes.size} changed since you saw ${conflicts.length === 1 ? "it" : "them"}. Nothing was overwritten.`),
+    conflicts.length === 1 ? "This item changed" : "These items changed",
+    h("p", {}, `${conflicts.length.toLocaleString("en")} of your ${counted(wishes.size, "item")} changed since you saw ${conflicts.length === 1 ? "it" : "them"}. Nothing was overwritten.`),
     h("ul", { class: "plain" }, rows, more),
     buttons(button("mine", "Use mine"), button(rest ? "rest" : "", rest ? `Keep theirs, label the other ${rest}` : "Keep theirs", "primary")),
   );
@@ -37,7 +38,7 @@ export async function askConflict(conflicts, wishes) {
 
 export async function classMenu(own) {
   const others = state.classes.filter((each) => each.id !== own.id);
-  const name = h("input", { value: own.name, maxLength: 100, "aria-label": "Name of the class", autocomplete: "off" });
+  const name = h("input", { value: own.name, maxLength: 100, "aria-label": "Class name", autocomplete: "off", autofocus: true });
   const into = h("select", { "aria-label": "Merge into" }, others.map((each) => h("option", { value: String(each.id) }, each.name)));
   const given = counts().given.get(own.id) ?? 0;
   const decision = await ask(
@@ -46,8 +47,8 @@ export async function classMenu(own) {
     buttons(button("rename", "Rename", "primary")),
     others.length ? h("label", { class: "field" }, "Merge into another class", into) : null,
     others.length ? buttons(button("merge", "Merge")) : null,
-    h("p", { class: "muted" }, `Deleting takes ${counted(given, "label")} back. You can undo all of this.`),
-    buttons(button("delete", "Delete the class", "danger")),
+    h("p", { class: "muted" }, `${given ? `Deleting removes its ${counted(given, "label")}. ` : ""}You can undo all of this.`),
+    buttons(button("delete", "Delete class", "danger")),
   );
   if (decision === "rename" && name.value.trim() !== own.name) actions.renameClass(own.id, name.value);
   if (decision === "merge") actions.mergeClass(own.id, Number(into.value));
@@ -57,20 +58,20 @@ export async function classMenu(own) {
 const link = (kind, title, about) =>
   h("a", { class: "option", href: `/api/export/${kind}`, download: "", onclick: (event) => download(event, about) }, icon("export"), h("span", {}, h("b", {}, title), h("small", {}, about)));
 
-/** Fetch a file and hand it to the browser; the option says that it is at work, or why it failed. */
+/** Fetch a file and save it, showing on the option that this takes time, or why it failed. */
 async function download(event, about) {
   event.preventDefault();
   const own = event.currentTarget;
   if (own.ariaBusy) return;
   const words = own.querySelector("small");
   own.ariaBusy = "true";
-  say(words, "Answering everything, and writing …");
+  say(words, "Answering and writing …");
   try {
     const { name, blob } = await getFile(own.href);
     const href = URL.createObjectURL(blob);
     h("a", { href, download: name }).click();
     setTimeout(() => URL.revokeObjectURL(href), 60000);
-    toast(`${name} is downloaded`);
+    toast(`Downloaded ${name}`);
   } catch (error) {
     actions.failed(error);
   } finally {
@@ -82,45 +83,47 @@ async function download(event, about) {
 export async function askExport() {
   const all = counts();
   if (all.given.size < 2) {
-    await ask("Export", h("p", {}, "Label some items of two classes first; then everything can be exported."), buttons(button("", "Close", "primary")));
+    await ask("Export", h("p", {}, "Label items of at least two classes first."), buttons(button("", "Close", "primary")));
     return;
   }
-  const likely = all.sorted - all.doubtful;
   const files = state.modality !== "table" && /\.\w+$/.test(state.names[0] ?? "");
   const unread = Object.keys(state.progress.failures).length + state.progress.missing.length;
   const decision = await ask(
     "Export",
-    h("p", { class: "muted" }, `${counted(all.labelled, "label")} of yours, ${counted(likely, "likely answer")}, ${counted(all.doubtful, "doubtful answer")}.`),
-    unread ? h("p", { class: "bad" }, `${counted(unread, "file")} cannot be read or ${unread === 1 ? "is" : "are"} gone: files of answers say which and why, folders and classifier are without.`) : null,
+    h("p", { class: "muted" }, `${counted(all.labelled, "label")}, ${counted(all.likely, "likely answer")}, ${all.unsure.toLocaleString("en")} doubtful, ${all.novel.toLocaleString("en")} novel.`),
+    unread ? h("p", { class: "bad" }, `${counted(unread, "file")} ${unread === 1 ? "is" : "are"} unreadable or missing: the table lists ${unread === 1 ? "it" : "them"} with the reason; class folders and the classifier leave ${unread === 1 ? "it" : "them"} out.`) : null,
     h("div", { class: "options" },
-      link("csv", "Table", "CSV: every item with its answer, probability and set"),
+      link("csv", "Table", "CSV: each item with its answer, probability and prediction set"),
       link("json", "JSON", "The same for programs"),
-      link("html", "Report", "One page to look at and pass on"),
-      link("classifier", "Classifier", "Zipped: for unitail predict, serve and export")),
+      link("html", "Report", "One page to read and share"),
+      link("classifier", "Classifier", "Zip file for unitail predict, serve and export")),
     files ? h("div", { class: "option wide" }, icon("all"),
-      h("span", {}, h("b", {}, "Class folders"), h("small", {}, `Into ${state.sortedFolder}; doubtful and novel ones apart, nothing is overwritten`)),
+      h("span", {}, h("b", {}, "Class folders"), h("small", {}, `Into ${state.sortedFolder}; doubtful and novel files apart; nothing is overwritten`)),
       button("copy", "Copy"), button("link", "Link")) : null,
   );
   if (decision) actions.sortFiles(decision);
 }
 
 const KEYS = [
-  ["1 – 9", "Label as that class"], ["L", "Label as a class, by its name"], ["0", "None of these, unless a class is called 0"], ["Enter", "Confirm the answer"],
-  ["Backspace", "Take the label back"], ["← ↑ → ↓", "Move"], ["Shift + arrows, shift-click", "Select many"],
-  ["Ctrl A", "Select all"], ["Space", "Look closer, and why"], ["Escape", "Select nothing"], ["N", "New class"],
+  ["1 – 9", "Label as this class"], ["L", "Label by class name"], ["0", "None of these (or the class named 0)"], ["Enter", "Confirm the answer"],
+  ["Backspace", "Remove the label"], ["← ↑ → ↓", "Move"], ["Shift + arrows, shift-click", "Select several"],
+  ["Ctrl A", "Select all"], ["Space", "Details, and why"], ["Escape", "Clear the selection"], ["N", "New class"],
+  ["V", "Go to a view or class by name"], ["P", "Play or pause a sound"],
   ["/", "Search"], ["S", "Sort again"], ["Ctrl Z, U", "Undo"], ["Ctrl Shift Z", "Redo"],
 ];
 
 export const showKeys = () =>
   ask("Keyboard shortcuts", h("dl", { class: "keys" }, KEYS.flatMap(([key, what]) => [h("dt", {}, h("kbd", {}, key)), h("dd", {}, what)])));
 
-/** Draw the curve of accuracy by labels of a class. */
+const DIGIT = 5.5; // the width of one in the curve
+
+/** Draw the curve of the accuracy over the labels per class. */
 function curve(points) {
   const made = document.createElementNS("http://www.w3.org/2000/svg", "svg");
   made.setAttribute("viewBox", "0 0 320 130");
   made.setAttribute("class", "curve");
   made.setAttribute("role", "img");
-  made.setAttribute("aria-label", points.map(([x, y]) => `${x} labels a class: ${percent(y)}`).join(", "));
+  made.setAttribute("aria-label", points.map(([x, y]) => `${x} labels per class: ${percent(y)}`).join(", "));
   const most = Math.log(Math.max(...points.map(([x]) => x), 2));
   const low = Math.min(...points.map(([, , y]) => y));
   const at = ([x, y]) => [30 + (Math.log(Math.max(x, 1)) / most) * 270, 110 - ((y - low) / (1 - low || 1)) * 95];
@@ -134,10 +137,15 @@ function curve(points) {
   const lower = points.map(([x, , under]) => at([x, under]).join(",")).reverse();
   draw("polygon", { points: [...upper, ...lower].join(" "), class: "band" });
   draw("polyline", { points: points.map((each) => at(each).join(",")).join(" "), class: "line" });
-  for (const point of points) {
+  let free = Infinity; // where the number to the right begins
+  for (const point of points.toReversed()) {
     const [x, y] = at(point);
+    const words = String(Number(point[0].toPrecision(2)));
+    const half = (words.length * DIGIT) / 2;
     draw("circle", { cx: x, cy: y, r: 3 });
-    draw("text", { x, y: 126, class: "tick-text" }).textContent = Number(point[0].toPrecision(2));
+    if (x + half > free) continue;
+    draw("text", { x, y: 126, class: "tick-text" }).textContent = words;
+    free = x - half - DIGIT;
   }
   draw("text", { x: 2, y: 18, class: "side" }).textContent = "100";
   draw("text", { x: 2, y: 112, class: "side" }).textContent = Math.round(100 * low);
@@ -149,20 +157,21 @@ export const showAccuracy = () =>
     "Estimated accuracy",
     h("p", {}, `${state.estimate.sentence}.`),
     state.estimate.curve.length > 1 ? curve(state.estimate.curve) : null,
-    h("p", { class: "muted" }, "Accuracy in % by labels of a class, with its 95 % interval: some of your labels are hidden and asked, again and again. If you label what is doubtful, your labels are harder than the rest, and the estimate is rather too low."),
+    h("p", { class: "muted" }, "Accuracy in % over labels per class, with 95 % intervals: some of your labels are hidden and predicted, many times over. Answers that you confirmed many at once are left out, and accuracy is measured on items that you picked yourself where there are enough."),
     buttons(button("", "Close", "primary")),
   );
 
 export function showFiles() {
   const { failures, changed, missing, trouble } = state.progress;
+  const altered = changed.filter((place) => !failureOf(place));
   const named = (places) => h("ul", { class: "plain" }, places.slice(0, 50).map((place) => h("li", {}, state.names[place])));
   return ask(
     "Files",
     trouble ? h("p", { class: "bad" }, trouble) : null,
-    Object.keys(failures).length ? h("section", {}, h("h3", {}, "Cannot be read"),
+    Object.keys(failures).length ? h("section", {}, h("h3", {}, "Unreadable"),
       h("ul", { class: "plain" }, Object.entries(failures).slice(0, 50).map(([place, why]) => h("li", {}, h("b", {}, state.names[place]), ` – ${why}`)))) : null,
-    changed.length ? h("section", {}, h("h3", {}, "Changed since they were labelled or read"), named(changed)) : null,
-    missing.length ? h("section", {}, h("h3", {}, "Labelled before, and not here any more"), h("ul", { class: "plain" }, missing.slice(0, 50).map((key) => h("li", {}, key)))) : null,
+    altered.length ? h("section", {}, h("h3", {}, "Changed since they were labelled or read"), named(altered)) : null,
+    missing.length ? h("section", {}, h("h3", {}, "Labelled before, now missing"), h("ul", { class: "plain" }, missing.slice(0, 50).map((key) => h("li", {}, key)))) : null,
     buttons(button("", "Close", "primary")),
   );
 }

@@ -16,12 +16,12 @@ export function h(tag, props = {}, ...children) {
   return made;
 }
 
-/** Write words where other ones stand; what is the same already costs no layout. */
+/** Set the text of an element, only if it differs: an equal text costs no layout. */
 export function say(element, words) {
   if (element.textContent !== words) element.textContent = words;
 }
 
-/** Fill a box anew where it should look different: a button that is replaced meanwhile takes no click. */
+/** Refill a box only if `look` has changed: a button that is replaced during a click loses the click. */
 export function fill(box, look, make) {
   const words = JSON.stringify(look);
   if (box.look === words) return;
@@ -31,7 +31,7 @@ export function fill(box, look, make) {
 
 const named = (button) => button.dataset.key ?? button.getAttribute("aria-label") ?? button.textContent;
 
-/** Replace what is in a box; the focus goes to the button of the same name, or else to `other`. */
+/** Replace a box's content and keep the focus on the button of the same name, or else on `other`. */
 export function keepFocus(box, replace, other = null) {
   const active = document.activeElement;
   const name = box.contains(active) && active !== box ? named(active) : null;
@@ -50,13 +50,13 @@ export function icon(name) {
   return made;
 }
 
-/** Say something to screen readers. */
+/** Announce a text to screen readers. */
 export function announce(text) {
   $("live").textContent = "";
   requestAnimationFrame(() => ($("live").textContent = text));
 }
 
-/** Show a message for a while; `action` is [words, what to do]. */
+/** Show a message for a while; `action` is [words, callback]. */
 export function toast(text, { action = null, bad = false } = {}) {
   announce(text);
   const own = h("div", { class: bad ? "toast bad" : "toast" }, h("span", {}, text));
@@ -64,7 +64,7 @@ export function toast(text, { action = null, bad = false } = {}) {
     own.classList.add("gone");
     setTimeout(() => own.remove(), 200);
   };
-  for (const older of document.querySelectorAll(".toast .action")) older.remove(); // it would undo this
+  for (const older of document.querySelectorAll(".toast .action")) older.remove(); // it would undo the newer action
   if (action) own.append(h("button", { class: "action", onclick: () => (close(), action[1]()) }, action[0]));
   own.append(h("button", { class: "icon", "aria-label": "Close", onclick: close }, icon("close")));
   const box = $("toasts");
@@ -77,15 +77,6 @@ export function toast(text, { action = null, bad = false } = {}) {
 
 export const percent = (p) =>
   p > 0.99 && p < 1 ? "> 99 %" : p < 0.01 && p > 0 ? "< 1 %" : `${Math.round(100 * p)} %`;
-
-const LOPSIDED = 4; // points: with more between its two sides, an interval is told by both ends
-
-/** A share and how far it may be off; near 100 % it can only be off to one side. */
-export function withInterval({ mean, low, high }) {
-  const [middle, from, to] = [mean, low, high].map((each) => Math.round(100 * each));
-  const isLopsided = Math.abs(to - middle - (middle - from)) > LOPSIDED;
-  return isLopsided ? `${middle} % (${from} to ${to})` : `${middle} % ± ${Math.max(1, Math.round((to - from) / 2))}`;
-}
 
 export const counted = (number, noun) =>
   `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : noun.endsWith("s") ? "es" : "s"}`;

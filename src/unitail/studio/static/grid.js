@@ -1,4 +1,4 @@
-// The items of the view: only the cards on the screen exist, whatever their number.
+// The grid of items: only the cards on and near the screen exist, however many items there are.
 
 import { isTextFile, makeCard, updateCard } from "./card.js";
 import { $ } from "./dom.js";
@@ -11,11 +11,11 @@ const SHAPES = {
   audio: { least: 280, gap: 12, height: () => 128 },
   table: { least: 260, gap: 12, height: () => Math.min(Math.max(lines(), 2), 9) * 23 + 78 },
 };
-/** The lines that a row of a table takes: a text three, and one for its name. */
+/** The lines that a table row takes: a text takes three, and one for its name. */
 const lines = () => Object.values(state.columns).reduce((sum, isText) => sum + (isText ? 4 : 1), 0);
 const TWO_LINES = 72; // characters
 let known = { names: null, short: false };
-/** Whether nearly all texts fit into two lines; rows of a table are named by their texts. */
+/** Whether nearly all texts fit into two lines; the names of table rows are their texts. */
 function areShort() {
   if (known.names !== state.names) {
     const long = state.names.filter((name) => isTextFile(name) || name.length > TWO_LINES).length;
@@ -23,14 +23,15 @@ function areShort() {
   }
   return known.short;
 }
-const BEYOND = 2; // rows above and below the screen that exist, too
+const BEYOND = 2; // rows above and below the screen that also exist
 
-export const chosen = { places: new Set(), focus: 0, anchor: 0 }; // focus and anchor: ranks
+/** Focus and anchor are ranks; `sure` are the places that the studio selected at last. */
+export const chosen = { places: new Set(), sure: new Set(), focus: 0, anchor: 0 };
 const cards = new Map(); // place -> card
 let shape = { columns: 1, width: 200, height: 200, gap: 12, top: 0, screen: 0 };
 
-/** Read where the grid is, before anything is written in a frame: each look after that is a layout.
- * Where cards get another size, as the window does, what was on the screen stays there. */
+/** Measure the grid at the start of a frame: after changes, each reading would force a layout.
+ * If the size of cards changes with the window, the items on the screen stay there. */
 export function measure() {
   const { least, gap, height } = SHAPES[state.modality];
   const { clientWidth, clientHeight: screen, scrollTop: top } = $("grid");
@@ -48,7 +49,7 @@ function stayAt(before, top) {
   const first = Math.floor(top / step) * before.columns;
   const focus = Math.floor(chosen.focus / before.columns) * step;
   const kept = focus >= top - step && focus < top + before.screen ? chosen.focus : first;
-  const below = Math.max(0, Math.floor(kept / before.columns) * step - top); // of the upper end of the screen
+  const below = Math.max(0, Math.floor(kept / before.columns) * step - top); // from the top of the screen
   $("rows").style.height = `${heightOf(view.order.length)}px`;
   $("grid").scrollTop = topOf(kept) - Math.min(below, Math.max(0, shape.screen - shape.height));
   shape.top = $("grid").scrollTop;
@@ -62,7 +63,7 @@ export function toTop() {
 const topOf = (rank) => Math.floor(rank / shape.columns) * (shape.height + shape.gap);
 const heightOf = (count) => Math.max(0, topOf(count - 1) + shape.height);
 
-/** The ranks from the first to behind the last that are on the screen, or nearly. */
+/** The range of ranks that are on or near the screen: the first, and one beyond the last. */
 function range() {
   const step = shape.height + shape.gap;
   const first = Math.max(0, Math.floor(shape.top / step) - BEYOND);
@@ -111,13 +112,13 @@ export function draw() {
   else $("grid").removeAttribute("aria-activedescendant");
 }
 
-/** Throw all cards away: the items are other ones now. */
+/** Remove all cards, after the items have changed. */
 export function clear() {
   for (const card of cards.values()) card.remove();
   cards.clear();
 }
 
-/** Tell whether some of an item is on the screen. */
+/** Whether an item is at least partly on the screen. */
 export function isOnScreen(rank) {
   const grid = $("grid");
   const top = topOf(rank);

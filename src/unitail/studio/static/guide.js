@@ -1,56 +1,56 @@
-// What to do next, for whoever is here for the first time: name classes, label, look.
+// The guide for new users: name classes, label items, review the answers.
 
 import { addClass, useFolders } from "./actions.js";
 import { $, h, icon } from "./dom.js";
 import { go, setSide } from "./sidebar.js";
 import { counts, state } from "./state.js";
 
-const KNOWN = "unitail-guided"; // in the browser's memory: somebody has read all of this
+const KNOWN = "unitail-guided"; // in the browser's storage: the user has closed the last step
 const KEYS = 9; // classes that have a key
 
-/** Say what to do next. The last step stays until it is closed: nothing moves under the hand. */
+/** Show the next step. The last one stays until it is closed, so that nothing moves by itself. */
 export function guide() {
   const box = $("guide");
   const step = stepOf(box.step);
   box.hidden = step === 0;
   const many = step === 2 && state.classes.length > KEYS;
-  if (box.step === step && box.many === many) return; // somebody may be writing there
+  if (box.step === step && box.many === many) return; // the user may be typing in it
   Object.assign(box, { step, many });
   const input = box.querySelector("input");
   const isWriting = input !== null && input === document.activeElement;
-  if (isWriting) passOn(input);
+  if (isWriting) moveInput(input);
   const parts = [null, firstStep, secondStep, lastStep][step];
   if (parts) box.replaceChildren(h("span", { class: "number" }, String(step)), ...parts(many));
 }
 
-/** 1: name classes; 2: label; 3: look, for those who took the steps before; 0: all is known. */
+/** 1: name classes; 2: label; 3: review, after the steps before; 0: no step. */
 function stepOf(before) {
   if (state.classes.length < 2) return 1;
   if (counts().given.size < 2) return 2;
   return before && !localStorage.getItem(KNOWN) ? 3 : 0;
 }
 
-/** Go on writing names of classes where they can always be written. */
-function passOn(input) {
-  const own = $("new-class");
-  own.value = input.value;
-  if (!own.offsetParent) setSide(true); // in a narrow window
-  own.focus();
+/** Move the text and the focus to the input for classes in the sidebar. */
+function moveInput(input) {
+  const target = $("new-class");
+  target.value = input.value;
+  if (!target.offsetParent) setSide(true); // in a narrow window
+  target.focus();
 }
 
 function firstStep() {
-  const input = h("input", { placeholder: state.classes.length ? "And another one" : "For example: cat", maxLength: 100, "aria-label": "Name of a class", autocomplete: "off" });
+  const input = h("input", { placeholder: state.classes.length ? "Another class" : "For example: cat", maxLength: 100, "aria-label": "Class name", autocomplete: "off" });
   const form = h("form", {}, input, h("button", { class: "primary" }, "Add"));
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const name = input.value;
-    input.value = ""; // at once: the next name may be on its way
-    input.placeholder = "And another one";
+    input.value = ""; // at once: the user may already be typing the next name
+    input.placeholder = "Another class";
     if (name.trim() && !(await addClass(name)) && !input.value) input.value = name;
   });
   const folders = Object.keys(state.folders);
   const offer = folders.length && !state.classes.length
-    ? h("p", {}, "Or ", h("button", { class: "link", onclick: useFolders }, `use the ${folders.length} subfolders as classes`), ` (${folders.slice(0, 4).join(", ")}${folders.length > 4 ? ", …" : ""}), with the files in them as labels.`)
+    ? h("p", {}, "Or ", h("button", { class: "link", onclick: useFolders }, `use the ${folders.length} subfolders as classes`), ` (${folders.slice(0, 4).join(", ")}${folders.length > 4 ? ", …" : ""}), and label the files in them.`)
     : null;
   return [h("div", {}, h("h3", {}, "Name two classes or more"), h("p", {}, "What should the items be sorted into?"), form, offer)];
 }
@@ -63,12 +63,12 @@ const secondStep = (many) => [
 ];
 
 const lastStep = () => [
-  h("div", {}, h("h3", {}, "Look at the answers, and correct"),
-    h("p", {}, key("Enter"), " confirms one, a number corrects it, ", key("Space"), " shows why. Labels help most under ", link("next", "Label next"), "; ", link("doubtful", "Most doubtful"), " has what is least sure. When it is good enough, ", h("b", {}, "Export"), ".")),
+  h("div", {}, h("h3", {}, "Review the answers"),
+    h("p", {}, key("Enter"), " confirms an answer, a number corrects it, ", key("Space"), " shows why. Labels help most under ", link("next", "Label next"), "; ", link("doubtful", "Most doubtful"), " lists the least certain answers. When the results are good enough, ", h("b", {}, "Export"), ".")),
   h("button", { class: "icon", "aria-label": "Close this hint", onclick: close }, icon("close")),
 ];
 
-const link = (view, words) => h("button", { class: "link", onclick: (event) => go(view, {}, event) }, words);
+const link = (view, words) => h("button", { class: "link", onclick: () => go(view) }, words);
 
 function close() {
   localStorage.setItem(KNOWN, "yes");

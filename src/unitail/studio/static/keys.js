@@ -1,12 +1,13 @@
-// The keyboard, and the mouse in the grid.
+// Keyboard shortcuts, and the mouse in the grid.
 
 import { confirm, label, redo, selection, undo } from "./actions.js";
-import { chooseClass } from "./choose.js";
+import { chooseClass, chooseView } from "./choose.js";
 import * as detail from "./detail.js";
 import { showKeys } from "./dialogs.js";
-import { $ } from "./dom.js";
+import { $, toast } from "./dom.js";
 import { chosen, focusOn, move, rowsOnScreen } from "./grid.js";
 import { isSideOpen, setSide } from "./sidebar.js";
+import { toggle } from "./sound.js";
 import { changed, state } from "./state.js";
 import { show, view } from "./views.js";
 
@@ -15,23 +16,25 @@ const ARROWS = {
 };
 
 function labelBy(key) {
-  const own = state.classes.find((each) => each.key === key);
-  if (!own && key !== "0") return false;
-  label(own ? own.id : state.limits.aside);
+  const cls = state.classes.find((each) => each.key === key);
+  if (!cls && key !== "0") return false;
+  label(cls ? cls.id : state.limits.aside);
   return true;
 }
 
-/** What keys do wherever the focus is, unless somebody writes. */
+/** Keys that work wherever the focus is, except in text fields. */
 const ANYWHERE = {
   u: undo,
   n: () => (setSide(true), $("new-class").focus()),
   l: chooseClass,
+  v: chooseView,
+  p: () => state.modality === "audio" && view.order.length && toggle(view.order[chosen.focus]),
   s: () => show(view.name, view),
   "/": () => $("search").focus(),
   "?": showKeys,
 };
 
-/** What keys do in the grid, and while one item is shown at large. */
+/** Keys that work in the grid and in the detail view. */
 const IN_GRID = {
   Enter: confirm,
   Backspace: () => label(null),
@@ -48,23 +51,37 @@ function inGrid(event) {
   const arrow = ARROWS[event.key];
   if (arrow) return move(arrow[0], { rows: arrow[1], extend: event.shiftKey }), true;
   if (/^[0-9]$/.test(event.key)) return labelBy(event.key);
-  const own = IN_GRID[event.key];
-  if (own) own();
-  return Boolean(own);
+  const action = IN_GRID[event.key];
+  if (action) action();
+  return Boolean(action);
+}
+
+const LABELLING = /^([0-9l]|Enter|Backspace|Delete)$/i;
+
+const isInGrid = () => $("grid").contains(document.activeElement);
+
+/** Whether the item that a key would label stands out: it is selected, or has the ring. */
+const standsOut = () => chosen.places.size > 0 || isInGrid() || detail.isOpen();
+
+/** Show which item a key would label. */
+function showRing() {
+  $("grid").focus();
+  toast("This item is selected: press again to label it");
+  return true;
 }
 
 function withControl(event) {
   const key = event.key.toLowerCase();
   if (key === "z") (event.shiftKey ? redo : undo)();
   else if (key === "y") redo();
-  else if (key === "a" && document.activeElement === $("grid")) chosen.places = new Set(view.order);
+  else if (key === "a" && isInGrid()) chosen.places = new Set(view.order);
   else return false;
   return true;
 }
 
 function onKey(event) {
-  const writes = event.target.matches("input, select, textarea");
-  if (writes || $("dialog").open) {
+  const isTyping = event.target.matches("input, select, textarea");
+  if (isTyping || $("dialog").open) {
     if (event.key === "Escape" && !$("dialog").open) {
       setSide(false);
       $("grid").focus();
@@ -74,14 +91,16 @@ function onKey(event) {
   if (event.key === "Escape" && isSideOpen()) return setSide(false);
   if (detail.isOpen() && event.key === "Escape") return; // the browser closes it
   const control = event.ctrlKey || event.metaKey;
-  const grid = document.activeElement === $("grid") || document.activeElement === document.body;
+  const grid = isInGrid() || document.activeElement === document.body;
+  const isDigit = /^[0-9]$/.test(event.key);
+  const isPressing = event.target.matches("button, a, summary, [role=button]") && ["Enter", " "].includes(event.key);
   let done = false;
   if (control) done = withControl(event);
-  else if (detail.isOpen()) {
-    const pressed = event.target.matches("button") && ["Enter", " "].includes(event.key);
-    done = !pressed && inGrid(event);
-  } else if (grid) done = inGrid(event);
-  else if (/^[0-9]$/.test(event.key)) done = labelBy(event.key);
+  else if (isPressing) return; // the browser does it
+  else if (LABELLING.test(event.key) && view.order.length && !standsOut()) done = showRing();
+  else if (detail.isOpen() || grid) done = inGrid(event);
+  else if (isDigit) done = labelBy(event.key);
+  if (done && isInGrid()) $("grid").focus({ preventScroll: true }); // no longer a button of a card
   if (!done && !control && ANYWHERE[event.key.toLowerCase()]) {
     ANYWHERE[event.key.toLowerCase()]();
     done = true;
@@ -103,14 +122,23 @@ export function wireKeys() {
   const grid = $("grid");
   grid.addEventListener("click", (event) => {
     const rank = rankOf(event);
-    if (event.target.closest("audio")) return;
     if (rank < 0) chosen.places.clear();
     else if (event.target.closest(".tick")) focusOn(rank, { add: true, stay: true });
     else focusOn(rank, { extend: event.shiftKey, add: event.ctrlKey || event.metaKey, stay: true });
     grid.focus({ preventScroll: true });
     changed();
   });
-  grid.addEventListener("dblclick", (event) => rankOf(event) >= 0 && (detail.open(), changed()));
+  grid.addEventListener("focusin", (event) => {
+    if (!event.target.matches(".play:focus-visible")) return;
+    focusOn(rankOf(event)); // keys are for the item whose button has the focus
+    changed();
+  });
+  document.addEventListener("pointerdown", (event) => document.body.classList.toggle("touch", event.pointerType === "touch"));
+  grid.addEventListener("dblclick", (event) => {
+    if (rankOf(event) < 0 || event.target.closest(".play")) return;
+    detail.open();
+    changed();
+  });
   grid.addEventListener("dragstart", (event) => {
     const rank = rankOf(event);
     if (rank >= 0 && !chosen.places.has(view.order[rank])) focusOn(rank);

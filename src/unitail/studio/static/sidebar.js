@@ -1,20 +1,20 @@
-// Views and classes at the side; items can be dropped on a class.
+// The sidebar with views and classes; items can be dropped on a class.
 
-import { addClass, label, labelAs } from "./actions.js";
+import { addClass, confirm, label, labelAs } from "./actions.js";
 import { classMenu } from "./dialogs.js";
 import { $, fill, h, icon, say } from "./dom.js";
-import { counts, state } from "./state.js";
+import { counts, isAnswered, labelOf, state } from "./state.js";
 import { show, view, VIEWS } from "./views.js";
 
 const inWords = (number) => (number ? number.toLocaleString("en") : "");
 const rowOf = (key) => $("side").querySelector(`[data-key="${key}"]`);
 
-/** Rows are made where classes are others; numbers change in them, so that none is replaced under a click. */
+/** Rows are made anew only when classes change; numbers are updated in place, so that no click is lost. */
 export function drawSide() {
   const all = counts();
   fill($("views"), "views", () => Object.entries(VIEWS).map(([name, each]) =>
-    h("li", {}, h("button", { class: "row", "data-key": `view-${name}`, onclick: (event) => go(name, {}, event) }, icon(each.icon), h("span", {}, each.title), h("small", {})))));
-  if (!document.body.classList.contains("dragging")) { // a row that is replaced takes no drop
+    h("li", {}, h("button", { class: "row", "data-key": `view-${name}`, onclick: () => go(name) }, icon(each.icon), h("span", {}, each.title), h("small", {})))));
+  if (!document.body.classList.contains("dragging")) { // a replaced row could not receive the drop
     const focus = document.activeElement?.dataset?.key;
     fill($("classes"), [state.classes, all.aside > 0], () => [...state.classes.map(classRow), all.aside ? asideRow() : null]);
     if (focus && document.activeElement?.dataset?.key !== focus) rowOf(focus)?.focus();
@@ -27,7 +27,7 @@ export function drawSide() {
     say(row.lastChild, inWords(numbers[name]));
   }
   for (const each of state.classes) updateRow(each, all.given.get(each.id) ?? 0, all.answered.get(each.id) ?? 0);
-  if ($("aside-count")) say($("aside-count"), inWords(all.aside)); // it, too, is made after a drag
+  if ($("aside-count")) say($("aside-count"), inWords(all.aside)); // missing during a drag
 }
 
 function setCurrent(row, isCurrent) {
@@ -38,7 +38,7 @@ function setCurrent(row, isCurrent) {
 
 function updateRow(each, given, answered) {
   const row = rowOf(`class-${each.id}`);
-  if (!row) return; // it is made after a drag
+  if (!row) return; // missing during a drag
   setCurrent(row, view.name === "class" && view.classId === each.id);
   const [ours, , others, word] = row.querySelector("small").children;
   say(ours, given.toLocaleString("en"));
@@ -53,7 +53,7 @@ const asideRow = () =>
 
 function classRow(each) {
   const row = h("li", { colour: each.colour },
-    h("button", { class: "row", "data-key": `class-${each.id}`, onclick: (event) => go("class", { classId: each.id }, event) },
+    h("button", { class: "row", "data-key": `class-${each.id}`, onclick: () => go("class", { classId: each.id }) },
       h("i", { class: "dot" }), h("span", {}, each.name),
       h("small", {}, h("b", {}), unseen(" labelled"), h("span", {}), unseen("")),
       each.key ? h("kbd", {}, unseen("key "), each.key) : null),
@@ -71,15 +71,20 @@ function classRow(each) {
 
 const unseen = (words) => h("span", { class: "unseen" }, words);
 
-/** Show a view; whoever clicks it has the keys for its items at once. */
-export function go(name, more = {}, event = null) {
+/** Show a view, and give its items the keys at once. */
+export function go(name, more = {}) {
+  find(name, more);
+  $("grid").focus({ preventScroll: true });
+}
+
+/** Show a view while the user goes on typing in the search field. */
+export function find(name, more = {}) {
   setSide(false);
   if (name !== "search") $("search").value = "";
   show(name, more);
-  if (event?.detail) $("grid").focus({ preventScroll: true }); // a key leaves the focus here
 }
 
-/** In a narrow window this side lies over the items. */
+/** Open or close the sidebar, which lies over the items in a narrow window. */
 export function setSide(open) {
   document.body.classList.toggle("side-open", open);
   $("open-side").setAttribute("aria-expanded", String(open));
@@ -92,25 +97,35 @@ export function wireSide() {
     event.preventDefault();
     const name = $("new-class").value;
     if (!name.trim()) return;
-    $("new-class").value = ""; // at once: the next name may be on its way
+    $("new-class").value = ""; // at once: the user may already be typing the next name
     if (!(await addClass(name)) && !$("new-class").value) $("new-class").value = name;
   });
   $("open-side").addEventListener("click", () => setSide(!isSideOpen()));
   document.querySelector("main").addEventListener("click", () => setSide(false));
 }
 
-/** The bar that labels what is selected. */
+/** A button that labels the selected items. */
+export const choice = (each, isPressed = null) =>
+  h("button", { class: "choice", colour: each.colour, "aria-pressed": isPressed === null ? null : String(isPressed), onclick: () => label(each.id) },
+    h("i", { class: "dot" }), each.name, each.key ? h("kbd", {}, each.key) : null);
+
+export const noneOfThese = () =>
+  h("button", { class: "choice", onclick: () => label(state.limits.aside) }, "None of these", state.classes.some((each) => each.key === "0") ? null : h("kbd", {}, "0"));
+
+/** Draw the bar that labels the selected items; fingers have no keys, so they get it for one item, too. */
 export function drawBar(places) {
   const bar = $("bar");
-  bar.hidden = places.length < 2;
+  const isTouched = document.body.classList.contains("touch");
+  bar.hidden = places.length < (isTouched ? 1 : 2);
   if (bar.hidden) return;
-  fill(bar, [places.length, state.classes], () => [
+  const [isOpen, isGiven] = [places.some(isAnswered), places.some((place) => labelOf(place) !== null)];
+  fill(bar, [places.length, state.classes, isOpen, isGiven], () => [
     h("span", { class: "count" }, `${places.length.toLocaleString("en")} selected`),
-    h("button", { class: "primary", onclick: () => import("./actions.js").then((own) => own.confirm()) }, icon("check"), "Confirm"),
+    isOpen ? h("button", { class: "primary", onclick: confirm }, icon("check"), "Confirm") : null,
     h("div", { class: "choices" },
-      state.classes.map((each) => h("button", { class: "choice", colour: each.colour, onclick: () => label(each.id) }, h("i", { class: "dot" }), each.name, each.key ? h("kbd", {}, each.key) : null)),
-      h("button", { class: "choice", onclick: () => label(state.limits.aside) }, "None of these"),
-      h("button", { class: "choice", onclick: () => label(null) }, "Take labels back")),
-    h("button", { class: "icon", "aria-label": "Select nothing", onclick: () => document.dispatchEvent(new CustomEvent("deselect")) }, icon("close")),
+      state.classes.map((each) => choice(each)),
+      noneOfThese(),
+      isGiven ? h("button", { class: "choice", onclick: () => label(null) }, places.length === 1 ? "Remove label" : "Remove labels") : null),
+    h("button", { class: "icon", "aria-label": "Clear the selection", onclick: () => document.dispatchEvent(new CustomEvent("deselect")) }, icon("close")),
   ]);
 }

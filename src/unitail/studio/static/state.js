@@ -1,4 +1,4 @@
-// All that is known of items, classes, labels and answers; who changes it calls `changed`.
+// The state of items, classes, labels and answers; code that changes it calls `changed`.
 
 export const NONE = -1;
 
@@ -15,16 +15,16 @@ export const state = {
   encoded: new Uint8Array(),
   progress: { done: 0, total: 0, failures: {}, changed: [], missing: [] },
   estimate: null,
-  suspects: new Map(), // place -> {id, p}: what the other labels say of one that looks wrong
+  suspects: new Map(), // place -> {id, p}: the class that the other labels suggest for a label that looks wrong
   limits: { doubtful: 0.8, novel: 0.95, aside: 0 },
   folders: {},
   loaded: false,
-  lost: false, // whether the server does not answer
+  lost: false, // whether the connection to the server is lost
 };
 
 const listeners = new Set();
 let waiting = false;
-let summed = null; // what `counts` said since the last change
+let summed = null; // the result of `counts` since the last change
 
 /** Call `listener` in the next frame after each change. */
 export const onChange = (listener) => listeners.add(listener);
@@ -38,6 +38,33 @@ export function changed() {
     for (const listener of listeners) listener();
   });
 }
+
+const PATIENCE = 1000; // milliseconds: answers that take longer are said to be on their way
+const answering = { sending: 0, asked: 0, rested: 0, since: 0 }; // requests, revisions, a time
+
+/** Send what makes a revision, whose answers come some time later. */
+export async function expectAnswers(send) {
+  if (!isBehind()) answering.since = Date.now();
+  answering.sending++;
+  setTimeout(changed, PATIENCE + 10);
+  try {
+    const done = await send();
+    answering.asked = Math.max(answering.asked, done.revision);
+    return done;
+  } finally {
+    answering.sending--;
+    changed();
+  }
+}
+
+export function takeRest({ revision }) {
+  answering.rested = Math.max(answering.rested, revision);
+  changed();
+}
+
+/** Whether answers to this page's last action have not arrived yet. */
+export const isBehind = () => answering.sending > 0 || answering.asked > answering.rested;
+export const isAnswering = () => isBehind() && Date.now() - answering.since >= PATIENCE;
 
 const rows = new Map(); // class id -> row, deleted ones too
 
@@ -57,14 +84,16 @@ export function load(told) {
     loaded: true,
   });
   rows.clear();
-  takeEstimate(told.estimate);
+  answering.asked = 0;
+  takeEstimate
+(told.estimate);
   takeChanges(told.changes);
   takeAnswers(told.answers);
 }
 
-/** Take in items that are new; their places come after all others. */
+/** Add new items; their places come after all others. */
 export function takeItems({ first, names }) {
-  const fresh = names.slice(state.names.length - first); // some may have come with everything else
+  const fresh = names.slice(state.names.length - first); // some may have come with a reload
   if (!fresh.length) return;
   state.names = [...state.names, ...fresh];
   const count = state.names.length;
@@ -80,20 +109,27 @@ export function takeChanges(told) {
   for (const row of told.classes) if (row.version >= (rows.get(row.id)?.version ?? 0)) rows.set(row.id, row);
   takeLabels(told.labels);
   const alive = [...rows.values()].filter((row) => !row.deleted).sort((a, b) => a.id - b.id);
-  const keys = keysOf(alive.map((row) => row.name));
-  state.classes = alive.map((row, rank) => ({ id: row.id, name: row.name, colour: colourOf(row.id), key: keys[rank] }));
+  dealKeys(alive);
+  state.classes = alive.map((row) => ({ id: row.id, name: row.name, colour: colourOf(row.id), key: keys.get(row.id) ?? "" }));
   state.byId = new Map(state.classes.map((each) => [each.id, each]));
   changed();
 }
 
-/** The keys 1 to 9: a class that is called so, or 0, has its own, the others have the rest in their order. */
-function keysOf(names) {
-  const digit = (name) => (/^[0-9]$/.test(name) ? name : "");
-  const rest = [..."123456789"].filter((key) => !names.includes(key));
-  return names.map((name) => digit(name) || (rest.shift() ?? ""));
+const keys = new Map(); // class id -> key; while the page is open, a class keeps its own
+
+/** The keys 1 to 9: a class named after a digit has that key; others take the first free one. */
+function dealKeys(classes) {
+  const named = new Map(classes.filter(({ name }) => /^[0-9]$/.test(name)).map(({ id, name }) => [name, id]));
+  const alive = new Set(classes.map(({ id }) => id));
+  const isLost = (id, key) => !alive.has(id) || (key === "0" ? named.get(key) !== id : (named.get(key) ?? id) !== id);
+  for (const [id, key] of keys) if (isLost(id, key)) keys.delete(id);
+  for (const [key, id] of named) keys.set(id, key);
+  const taken = new Set(keys.values());
+  const free = [..."123456789"].filter((key) => !taken.has(key));
+  for (const { id } of classes) if (!keys.has(id) && free.length) keys.set(id, free.shift());
 }
 
-/** Take labels in, but never an older one in place of a newer one. */
+/** Store labels, but never replace a newer version by an older one. */
 export function takeLabels(told) {
   for (const [place, classId, version] of told) if (version >= versionOf(place)) state.labels.set(place, [classId, version]);
 }
@@ -110,26 +146,33 @@ export function takeAnswers(told) {
   changed();
 }
 
-/** Take in how novel items are, which is known a little later than their answers. */
+/** Store the novelty of items, which comes a little later than their answers. */
 export function takeNovelty(told) {
   told.places.forEach((place, row) => (state.novelty[place] = told.novelty[row]));
   changed();
 }
 
-/** Take in how right answers are, and which labels the others contradict. */
+/** Note that a label was checked: it is no longer to be listed. */
+export function noteChecked(places) {
+  if (!state.estimate) return;
+  const suspicious = state.estimate.suspicious.filter(([place]) => !places.includes(place));
+  takeEstimate({ ...state.estimate, suspicious });
+}
+
+/** Store the estimated accuracy, and the labels that look wrong. */
 export function takeEstimate(told) {
   state.estimate = told;
   state.suspects = new Map((told?.suspicious ?? []).map(([place, id, p]) => [place, { id, p }]));
   changed();
 }
 
-/** Colours far apart: each class turns by the golden angle. */
+/** Colours far apart: the hues of consecutive classes differ by the golden angle. */
 const colourOf = (id) => `oklch(var(--class-l) var(--class-c) ${(id * 137.508 + 200) % 360})`;
 
 export const labelOf = (place) => state.labels.get(place)?.[0] ?? null;
 export const versionOf = (place) => state.labels.get(place)?.[1] ?? 0;
 export const classOf = (id) => state.byId?.get(id) ?? null;
-/** The class that the other labels speak for, against the label of an item, or null. */
+/** The class that the other labels suggest instead of an item's own label, or null. */
 export function contradictionOf(place) {
   const told = classOf(labelOf(place)) && state.suspects.get(place);
   const known = told && told.id !== labelOf(place) ? classOf(told.id) : null;
@@ -137,30 +180,33 @@ export function contradictionOf(place) {
 }
 export const isAside = (place) => labelOf(place) === state.limits.aside;
 export const failureOf = (place) => state.progress.failures[place] ?? null;
-export const isAnswered = (place) => state.best[place] !== NONE && labelOf(place) === null;
+export const isAnswered = (place) => state.best[place] !== NONE && labelOf(place) === null && !failureOf(place);
 export const isNovel = (place) => isAnswered(place) && state.novelty[place] >= state.limits.novel;
 export const isDoubtful = (place) => isAnswered(place) && state.p[place] < state.limits.doubtful;
 
-/** Count what each class has, and each view. */
+/** Count the items of each class and each view; `counted` are the labels of files that can be read,
+ * `likely` and `unsure` the answers that are not novel, as exported tables tell them apart. */
 export const counts = () => (summed ??= sumUp());
 
 function sumUp() {
   const given = new Map();
   const answered = new Map();
-  const all = { labelled: 0, aside: 0, doubtful: 0, novel: 0, sorted: 0, open: 0 };
+  const all = { labelled: 0, aside: 0, open: 0, doubtful: 0, novel: 0, likely: 0, unsure: 0, counted: 0 };
   for (let place = 0; place < state.names.length; place++) {
     const label = labelOf(place);
     if (label === state.limits.aside) all.aside++;
     else if (label !== null) {
       all.labelled++;
+      if (!failureOf(place)) all.counted++;
       given.set(label, (given.get(label) ?? 0) + 1);
     } else {
       all.open++;
-      if (state.best[place] === NONE) continue;
-      all.sorted++;
+      if (!isAnswered(place)) continue;
       answered.set(state.best[place], (answered.get(state.best[place]) ?? 0) + 1);
-      if (state.p[place] < state.limits.doubtful) all.doubtful++;
-      if (state.novelty[place] >= state.limits.novel) all.novel++;
+      if (isDoubtful(place)) all.doubtful++;
+      if (isNovel(place)) all.novel++;
+      else if (isDoubtful(place)) all.unsure++;
+      else all.likely++;
     }
   }
   return { given, answered, ...all };

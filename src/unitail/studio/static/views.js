@@ -1,9 +1,9 @@
-// Views: which items are shown, and in which order. The order stays until it is asked for anew,
-// so that nothing moves under the hand while answers change.
+// Views: which items are shown, and in which order. The order stays until the user sorts again, so
+// that nothing moves under the pointer while answers change.
 
 import { get } from "./api.js";
 import { toast } from "./dom.js";
-import { changed, isAnswered, labelOf, NONE, state } from "./state.js";
+import { changed, classOf, isAnswered, labelOf, NONE, state } from "./state.js";
 
 const places = () => [...state.names.keys()];
 const by = (value) => (a, b) => value(a) - value(b) || a - b;
@@ -25,27 +25,30 @@ export const VIEWS = {
   novel: {
     title: "Most novel",
     icon: "new",
-    about: "Least like any of your classes: is there one missing?",
+    about: "Least like any of your classes. Is a class missing?",
     marked: "novel",
     order: () => places().filter(isAnswered).sort(by((place) => -state.novelty[place])),
   },
   flagged: {
-    title: "Probably mislabelled",
+    title: "Labels to check",
     icon: "flag",
-    about: "Labels that all the others contradict.",
+    about: "Your other labels speak for another class. Enter keeps a label, a number corrects it.",
     order: () =>
       (state.estimate?.suspicious ?? []).map(([place]) => place).filter((place) => labelOf(place)),
   },
   labelled: {
     title: "Labelled",
     icon: "tag",
-    about: "What you said yourself.",
+    about: "Items you labelled.",
     order: () => places().filter((place) => labelOf(place) !== null),
   },
-  all: { title: "All items", icon: "all", about: "In the order of their files or rows.", order: places },
+  all: { title: "All items", icon: "all", about: "In the order of files or rows.", order: places },
 };
 
-export const view = { name: "all", classId: null, words: "", order: [], stale: false, busy: false };
+export const view = { name: "all", classId: null, words: "", order: [], stale: false, busy: false, since: 0 };
+const SLOW = 300; // milliseconds: what takes longer is said to be fetched
+const MAX_SKIPPED = 1000;
+let offered = new Set(); // what *Label next* has shown since it was opened
 
 function classOrder(id) {
   const given = places().filter((place) => labelOf(place) === id);
@@ -53,31 +56,40 @@ function classOrder(id) {
   return [...answered.sort(by((place) => -state.p[place])), ...given];
 }
 
-async function ordered() {
+async function ordered(skipped) {
   if (view.name === "search") return get(`/api/search?q=${encodeURIComponent(view.words)}`);
-  if (view.name === "next") return get(`/api/next?count=${NEXT}`);
+  if (view.name === "next") return get(`/api/next?count=${NEXT}&skip=${[...skipped].slice(-MAX_SKIPPED).join("+")}`);
   if (view.name === "class") return classOrder(view.classId);
   return VIEWS[view.name].order();
 }
 
-/** Show another view, or the same one in its present order. */
-export async function show(name, { classId = null, words = "" } = {}) {
+/** Show another view, or the same one in its present order; `others` than *Label next* has shown. */
+export async function show(name, { classId = null, words = "", others = false } = {}) {
   const same = name === view.name && classId === view.classId && words === view.words;
-  Object.assign(view, { name, classId, words, busy: true });
-  changed(); // it may take a while: show that it was heard
+  if (!same) offered = new Set();
+  history.replaceState(null, "", `#${addressOf(name, classId, words)}`);
+  Object.assign(view, { name, classId, words, busy: true, since: Date.now() });
+  changed(); // fetching may take a while: show that the view has changed
+  setTimeout(changed, SLOW + 10);
+  const isWanted = () => view.name === name && view.words === words && view.classId === classId;
   try {
-    const order = await ordered();
-    if (view.name !== name || view.words !== words || view.classId !== classId) return;
-    Object.assign(view, { order, stale: false, busy: false, moved: !same });
+    const order = await ordered(others ? offered : []);
+    if (!isWanted()) return;
+    if (others && order.some((place) => offered.has(place))) offered = new Set(); // all were shown
+    for (const place of name === "next" ? order : []) offered.add(place);
+    Object.assign(view, { order, stale: false, moved: !same || name === "next" });
   } catch (error) {
     toast(error.message, { bad: true });
   } finally {
-    view.busy = false;
+    if (isWanted()) view.busy = false;
     changed();
   }
 }
 
-/** See whether the order is another one by now; the page says so, and keeps its place. */
+/** Tell whether items of this view are being fetched, and that takes a while. */
+export const isFetching = () => view.busy && Date.now() - view.since >= SLOW;
+
+/** Check whether sorting again would change the order; the page offers it, but does not move. */
 export function checkOrder() {
   if (view.busy || ["search", "next"].includes(view.name)) return;
   const now = view.name === "class" ? classOrder(view.classId) : VIEWS[view.name].order();
@@ -89,3 +101,15 @@ export const isDone = () => view.order.length > 0 && view.order.every((p) => lab
 
 /** The first view that has something to show. */
 export const firstView = () => (state.classes.length && state.best.some((id) => id !== NONE) ? "next" : "all");
+
+const addressOf = (name, classId, words) =>
+  new URLSearchParams(name === "class" ? { class: classId } : name === "search" ? { search: words } : { view: name });
+
+/** The view that the address names, which outlives a reload; else the first one. */
+export function viewOfAddress() {
+  const told = new URLSearchParams(location.hash.slice(1));
+  const classId = Number(told.get("class"));
+  if (classOf(classId)) return ["class", { classId }];
+  if (told.get("search")) return ["search", { words: told.get("search") }];
+  return [told.get("view") in VIEWS ? told.get("view") : firstView(), {}];
+}

@@ -64,7 +64,7 @@ def test_the_benchmark_measures_and_reports(folders: Path, monkeypatch: pytest.M
         monkeypatch.setitem(SHIPPED_DRAWS, name, 1)
     found = _run(*_options(folders, "--draws=2", "--episodes=2", "--queries=1"))
     assert found.exit_code == 0, found.output
-    words = ("my_tail", "linear_probe_paper", "unseen image domains", "cannot", "Without a recipe")
+    words = ("my_tail", "linear_probe_paper", "unseen image domains", "cannot", "without a recipe")
     for word in (*words, "5-way 1-shot", "5-way 5-shot", "not there: efflite0/rsscn7"):
         assert word in found.output
     summary = pd.read_csv(folders / "out" / "summary.csv")
@@ -86,7 +86,9 @@ def test_transduction_is_named(folders: Path) -> None:
     save_model(Tail(replace(SMALL, visibility=Visibility.JOINT)), folders / "runs/pooled/model")
     found = _run(*_options(folders, "--shots=1", "--learner=pooled", "--learner=my_tail"))
     assert found.exit_code == 0, found.output
-    note = "- Transductive: queries see each other, so an answer depends on the others: pooled.\n"
+    note = (
+        "- Transductive: queries see each other, so answers depend on the other queries: pooled.\n"
+    )
     assert note in (folders / "out" / "README.md").read_text()
 
 
@@ -164,7 +166,7 @@ def test_a_users_own_banks_and_suite(tmp_path: Path) -> None:
     assert "unitail bench --suite own.toml --banks BANKS --runs RUNS --encoder old=net" in text
     assert "--shots 2 --ways 3 --queries 3 --episodes 6 --draws 1 --seed 0\n" in text
     assert "| learner | net/mine->other*, 3-way |" in text
-    assert "- Learners of the suite that are not trained here: not_trained.\n" in text
+    assert "- Learners of the suite without a trained model here: not_trained.\n" in text
 
 
 def test_the_smoke_suite_needs_no_data(tmp_path: Path) -> None:

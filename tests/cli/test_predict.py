@@ -63,7 +63,7 @@ def test_a_table_is_answered_on_screen_and_in_files(
     words = " ".join(found.output.split())
     assert "table: 12 examples of 2 classes (a, b), 40 to answer." in words
     assert "Encoder: columns." in words
-    assert "40 answers, the least certain first. 10 more certain ones are not shown." in words
+    assert "40 answers, the least certain first. Not shown: 10 more certain." in words
     assert found.output.count("row ") == 30
     rows = _rows(out)
     assert len(rows) == 40

@@ -171,9 +171,7 @@ def test_files_have_the_paths_that_were_given_and_their_labels_are_scored() -> N
     assert scores["not_counted_equal_to_an_example"] == 2
     assert scores["confusion"] == {"blue": {"blue": 2, "red": 1}, "red": {"red": 2}}
     words = " ".join(result.output.split())
-    assert (
-        "5 items with a label: 4 answered correctly, 80.0% (95 % interval 37.6% to 96.4%)." in words
-    )
+    assert "5 items with a label: 4 correct, 80.0% (95 % interval 37.6% to 96.4%)." in words
     assert "blue 3 67% 2 100% red (1)" in words
 
 

@@ -42,7 +42,7 @@ def _run(*arguments: str) -> Result:
     return CliRunner().invoke(app, list(arguments))
 
 
-def _said(result: Result) -> str:
+def _output(result: Result) -> str:
     assert result.exit_code == 0, result.output
     return " ".join(result.output.split())
 
@@ -52,7 +52,7 @@ def _answers(path: str) -> list[Any]:
 
 
 def test_all_columns_are_used_and_it_is_said_how() -> None:
-    said = _said(
+    said = _output(
         _run("predict", "labelled.csv", "new.csv", "--out", "a.json", "--report", "r.html")
     )
     assert "Guessed: 'photo' holds images, 'notes' holds texts; to change this: --column" in said
@@ -66,9 +66,9 @@ def test_all_columns_are_used_and_it_is_said_how() -> None:
 
 
 def test_what_was_learned_is_saved_and_answers_alike() -> None:
-    _said(_run("fit", "labelled.csv", "--save", "my.model"))
-    _said(_run("predict", "labelled.csv", "new.csv", "--out", "a.json"))
-    _said(_run("predict", "--model", "my.model", "new.csv", "--out", "b.json"))
+    _output(_run("fit", "labelled.csv", "--save", "my.model"))
+    _output(_run("predict", "labelled.csv", "new.csv", "--out", "a.json"))
+    _output(_run("predict", "--model", "my.model", "new.csv", "--out", "b.json"))
     first, second = (json.loads(Path(name).read_text())["answers"] for name in ("a.json", "b.json"))
     assert first == second
     assert "encoded by mean-colour" in Path("my.model/README.md").read_text()
@@ -76,7 +76,7 @@ def test_what_was_learned_is_saved_and_answers_alike() -> None:
 
 def test_users_say_what_columns_hold() -> None:
     options = ("--column", "photo=skip", "--column", "notes=table", "--column", "id=table")
-    said = _said(_run("predict", "labelled.csv", "new.csv", *options))
+    said = _output(_run("predict", "labelled.csv", "new.csv", *options))
     assert "Encoder: columns" in said
     wrong = _run("predict", "labelled.csv", "new.csv", "--column", "photo").exception
     assert "--column is out of range: got 'photo'; allowed: NAME=KIND" in str(wrong)
@@ -85,5 +85,5 @@ def test_users_say_what_columns_hold() -> None:
 
 
 def test_evaluate_uses_all_columns() -> None:
-    said = _said(_run("evaluate", "labelled.csv", "--splits", "4"))
+    said = _output(_run("evaluate", "labelled.csv", "--splits", "4"))
     assert "Read as separate parts: 'photo'" in said

@@ -111,19 +111,19 @@ def learner_notes(run: BenchRun, absent: Sequence[str]) -> list[str]:
             f"{paradigm}: {', '.join(each.name for each in members)}"
             for paradigm, members in sorted(paradigms.items())
         )
-        + ". Explicit ones are written down, implicit ones emerge from weights"
-        + ("; in mixed ones weights correct one that is written down." if mixed else ".")
+        + ". Explicit ones are written down, implicit ones emerge from trained weights"
+        + ("; in mixed ones, weights correct an explicit one." if mixed else ".")
     ]
     if transductive:
         notes.append(
-            "Transductive: queries see each other, so an answer depends on the others:"
+            "Transductive: queries see each other, so answers depend on the other queries:"
             f" {', '.join(transductive)}."
         )
     if absent:
-        notes.append(f"Learners of the suite that are not trained here: {', '.join(absent)}.")
+        notes.append(f"Learners of the suite without a trained model here: {', '.join(absent)}.")
     if unknown:
         notes.append(
-            f"Without a recipe, so what they have seen is not known: {', '.join(unknown)}."
+            f"Trained without a recipe, so their training data are unknown: {', '.join(unknown)}."
         )
     return notes
 

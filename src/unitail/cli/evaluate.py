@@ -85,8 +85,8 @@ def _estimate(data: OwnData, *, joint: bool, splits: int, seed: int, device: str
 def measured_learners(made_by: InputEncoder, *, joint: bool, device: str) -> dict[str, Inference]:
     """Return the learner behind `unitail predict`, and simple methods to compare it with."""
     ours = ClassifierLearner.of(make_classifier(encoder=made_by, joint=joint, device=device))
-    others = (LEARNERS["linear_probe_tuned"], LEARNERS["proto_head_centred"])
-    return {OURS: ours, **{each.label: each.build(device) for each in others}}
+    simple = (LEARNERS["linear_probe_tuned"], LEARNERS["proto_head_centred"])
+    return {OURS: ours, **{entry.label: entry.build(device) for entry in simple}}
 
 
 def _table(curve: OwnCurve) -> Table:

@@ -102,8 +102,7 @@ def print_scores(console: Console, scores: AnswerScores) -> None:
     )
     print_lines(
         console,
-        f"{numbered(scores.num_items, 'item')} with a label: {scores.num_right:,} answered"
-        " correctly,"
+        f"{numbered(scores.num_items, 'item')} with a label: {scores.num_right:,} correct,"
         f" {scores.accuracy:.1%} (95 % interval {low:.1%} to {high:.1%}).{without}",
     )
     console.print(_score_table(scores))
@@ -123,22 +122,20 @@ def _answer_table(answers: Answers, room: int) -> Table:
         caption_justify="left",
     )
     for answer in answers.by_uncertainty()[:MAX_ROWS]:
-        others = [f"{label} ({p:.0%})" for label, p in answer.top[1:] if p >= MIN_PROBABILITY]
+        runners_up = [f"{label} ({p:.0%})" for label, p in answer.top[1:] if p >= MIN_PROBABILITY]
         doubtful = answer.probability < DOUBTFUL
         table.add_row(
             Text(_cut(answer.name, room)),
             Text(_cut(answer.label, room), style="bold"),
             Text(f"{'? ' if doubtful else ''}{answer.probability:.0%}", _style(doubtful)),
-            Text(", ".join(others), style="dim", no_wrap=True, overflow="ellipsis"),
+            Text(", ".join(runners_up), style="dim", no_wrap=True, overflow="ellipsis"),
             Text(str(len(answer.members))),
             Text(f"{answer.novelty:.2f}", _style(answer.state is State.NOVEL)),
         )
     hidden = len(answers.answers) - MAX_ROWS
-    are = "is" if hidden == 1 else "are"
-    more = f" {hidden:,} more certain {'one' if hidden == 1 else 'ones'} {are} not shown."
+    more = f" Not shown: {hidden:,} more certain." if hidden > 0 else ""
     table.caption = Text(
-        f"{numbered(len(answers.answers), 'answer')}, the least certain first."
-        f"{more if hidden > 0 else ''}"
+        f"{numbered(len(answers.answers), 'answer')}, the least certain first.{more}"
         f" ?: doubtful, below {DOUBTFUL:.0%}."
         f" set: number of classes in the prediction set, which contains the true class in"
         f" {answers.coverage:.0%} of cases."
@@ -190,14 +187,14 @@ def _score_table(scores: AnswerScores) -> Table:
     )
     classes = sorted(scores.by_class(), key=lambda each: each.right - each.items)
     for each in classes[:MAX_CLASSES]:
-        others = some((f"{label} ({n:,})" for label, n in each.confused_with.items()))
+        mistakes = some((f"{label} ({n:,})" for label, n in each.confused_with.items()))
         table.add_row(
             Text(_cut(each.label, 30)),
             f"{each.items:,}",
             _share(each.recall),
             f"{each.answers:,}",
             _share(each.precision),
-            Text(others, style="dim"),
+            Text(mistakes, style="dim"),
         )
     hidden = len(classes) - MAX_CLASSES
     if hidden > 0:

@@ -29,7 +29,7 @@ class JobRows:
     stream: RowStream
     reading: Reading
     notes: tuple[str, ...] = ()
-    """What the user should know, a phrase each."""
+    """Notes for the user, a phrase each."""
 
 
 def open_rows(

@@ -197,7 +197,9 @@ def test_a_bank_of_one_class_is_refused(tmp_path: Path) -> None:
     lines = [f"{path},hum" for path in sorted(write_sounds(tmp_path / "s").rglob("*.wav"))]
     (tmp_path / "t.csv").write_text("\n".join(["file,label", *lines]))
     rows = open_rows([str(tmp_path / "t.csv")], labelled=True)
-    with pytest.raises(InvalidInput, match="a bank needs two classes or more: got 12 readable rows"):
+    with pytest.raises(
+        InvalidInput, match="a bank needs two classes or more: got 12 readable rows"
+    ):
         encode_rows_to_bank(LocalEngine(), rows, ENCODER, tmp_path / "b", BankFacts(name="x"))
 
 

@@ -33,8 +33,8 @@ Pool = Annotated[
     list[str] | None,
     typer.Option(
         metavar="PATH",
-        help="Unlabelled files or tables similar to FILES. They improve the answers, and each item "
-        "is still answered independently of the others. Repeatable.",
+        help="Unlabelled files or tables, similar to what is answered. They improve the answers, "
+        "and each item is still answered independently of the others. Repeatable.",
     ),
 ]
 Encoder = Annotated[

@@ -25,7 +25,7 @@ def predict(
             metavar="FILES",
             help="What to answer: folders, files, tables, or - to read lines of text from standard "
             "input. Folders and tables may be remote (s3://, gs://, ...). Default: the unlabelled "
-            "part of EXAMPLES, that is rows without a label, or files beside the class folders.",
+            "part of EXAMPLES: rows without a label, or files outside the class folders.",
         ),
     ] = None,
     also: options.Also = None,

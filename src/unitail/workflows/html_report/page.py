@@ -61,8 +61,8 @@ def write_html_report(
     """
     shown = result.by_uncertainty()[:MAX_CARDS]
     room = Room(MAX_MEDIA_BYTES)
-    known = Examples(examples, shown) if examples else None
-    near = [known.near_as_html(answer) if known else "" for answer in shown]
+    panel = Examples(examples, shown) if examples else None
+    near = [panel.near_as_html(answer) if panel else "" for answer in shown]
     cards = _cards(shown, near, len(result.examples), queries, path.parent, room, on_progress)
     style, script = (_file(name) for name in ("style.css", "script.js"))
     text = _filled(
@@ -80,7 +80,7 @@ def write_html_report(
             "sure": _percent(DOUBTFUL),
             "num_classes": str(len(result.examples)),
             "classes": _classes(result),
-            "examples": known.as_html(room, path.parent) if known else "",
+            "examples": panel.as_html(room, path.parent) if panel else "",
             "notes": _notes(result),
             "labels": "".join(f'<option value="{escape(name)}">' for name in result.examples),
             "label_column": escape(label_column),

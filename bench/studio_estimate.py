@@ -152,6 +152,8 @@ def main() -> None:
     page.table(["stage", "draws", "right", *columns, *(f"hidden: {each}" for each in columns)])
     for stage, each in zip(STAGES, zip(*draws, strict=True), strict=True):
         outcomes_now = [one for one in each if one is not None]
+        if len(outcomes_now) < 2:
+            continue
         truth = MeanInterval.of([100 * one.truth for one in outcomes_now])
         cells = (*_cells(outcomes_now, "estimated"), *_cells(outcomes_now, "hidden"))
         page.row(stage, len(outcomes_now), f"{truth.mean:.1f} %", *cells)

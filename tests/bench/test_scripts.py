@@ -281,6 +281,19 @@ def test_pool(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(accuracy(row[2]) > 30 for row in rows)
 
 
+@pytest.mark.slow
+def test_studio_estimate(tmp_path: Path, page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_blobs(tmp_path / "banks", "blobs", encoder="toy", classes=3, rows=60, noise=1.0)
+    monkeypatch.setattr("unitail.studio.estimate.SPLITS", 2)
+    options = ["--banks", tmp_path / "banks", "--only", "toy/blobs", "--ways", 3, "--draws", 2]
+    run_script("bench/studio_estimate.py", *options, "--out", page, monkeypatch=monkeypatch)
+    header, *rows = lines(page)
+    assert header[:6] == ["stage", "draws", "right", "off", "size", "holds"]
+    assert rows[0][:2] == ["five of each class", "2"]
+    assert 0 < float(rows[0][2].split()[0]) <= 100
+    assert all(float(row[4]) < 60 for row in rows)
+
+
 def test_studio_latency(tmp_path: Path, page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_blobs(tmp_path / "banks", "blobs", encoder="toy", classes=4, rows=30)
     options = ["--banks", tmp_path / "banks", "--bank", "toy/blobs", "--items", 100, "--ways", 4]

@@ -77,10 +77,10 @@ async function settle(error, wishes, origin) {
     const theirs = new Set(error.conflicts.map(([place]) => place));
     return labelEach(new Map([...wishes].filter(([place]) => !theirs.has(place))), origin);
   }
-  return true; // theirs is kept, and known
+  return true; // the user keeps theirs
 }
 
-/** How labels come about, which decides what they say about accuracy; see `Origin` of the server. */
+/** How labels come about, which decides their use in the accuracy estimate; see the server's `Origin`. */
 function originOf(wishes) {
   const all = [...wishes];
   if (view.name === "flagged" && all.every(([place, id]) => id !== null && id === labelOf(place))) return "checked";
@@ -99,15 +99,15 @@ export async function label(id) {
 export async function labelAs(selected, id, { stay = false } = {}) {
   const isClass = id !== null && id !== state.limits.aside;
   const places = isClass ? selected.filter((place) => !failureOf(place)) : selected;
-  if (places.length < selected.length) tellLeftOut(selected.filter(failureOf));
+  if (places.length < selected.length) warnUnreadable(selected.filter(failureOf));
   if (!places.length) return;
   const wishes = new Map(places.map((place) => [place, id]));
   await labelAndGoOn(wishes, originOf(wishes), { stay });
 }
 
-const tellLeftOut = (places) => toast(`Cannot be read, so not labelled: ${named(places)}`, { bad: true });
+const warnUnreadable = (places) => toast(`Not labelled because unreadable: ${named(places)}`, { bad: true });
 
-/** Label items, and go on to the next one after a single one; back, if it was not saved. */
+/** Label items and go on; if they could not be saved, go back to them. */
 async function labelAndGoOn(wishes, origin, { stay = false } = {}) {
   const work = labelEach(wishes, origin);
   const { order } = view;
@@ -145,14 +145,14 @@ export async function confirm() {
   const places = selected.filter(isAnswered);
   const labelled = selected.filter((place) => labelOf(place) !== null);
   if (!places.length && labelled.length) return view.name === "flagged" ? keep(labelled) : goOn();
-  if (!places.length && selected.some(failureOf)) return tellLeftOut(selected.filter(failureOf));
+  if (!places.length && selected.some(failureOf)) return warnUnreadable(selected.filter(failureOf));
   if (!places.length) return toast("Nothing to confirm: no answer yet");
   if (isAway(places)) return;
   const wishes = new Map(places.map((place) => [place, state.best[place]]));
   await labelAndGoOn(wishes, places.length > 1 ? "confirmed" : originOf(wishes));
 }
 
-/** Give labels that look wrong again: they were checked. */
+/** Confirm labels that look wrong by giving them again. */
 async function keep(places) {
   if (isAway(places)) return;
   await labelAndGoOn(new Map(places.map((place) => [place, labelOf(place)])), "checked");
@@ -208,10 +208,10 @@ export async function sortFiles(by) {
 
 /** Reload everything; drop the reply if `isWanted` is false by the time it arrives. */
 export async function reload(isWanted) {
-  const told = await get("/api/state");
+  const reply = await get("/api/state");
   if (!isWanted()) return;
-  load(told);
-  if (told.trouble) toast(told.trouble, { bad: true });
+  load(reply);
+  if (reply.trouble) toast(reply.trouble, { bad: true });
 }
 
 export const nameOf = (id) =>

@@ -16,14 +16,14 @@ import { checkOrder, firstView, isDone, isFetching, show, view, viewOfAddress, V
 const SURE = 0.95;
 const RETRY = 2000; // milliseconds, after a failed reload
 const VAGUE = 25; // points: an accuracy that is less certain than this is not shown
-const ENOUGH = 10; // labels, and two of each class: with fewer, high probabilities mean little
+const ENOUGH = 10; // labels, including two of each class: with fewer, high probabilities mean little
 
 function heading() {
   const own = VIEWS[view.name];
   const named = classOf(view.classId);
   if (view.name === "class" && !named) return show("all");
   const title = own?.title ?? (named ? named.name : `“${view.words}”`);
-  const about = own?.about ?? (named ? "Answers first, the most certain on top; then your labels." : "Names and contents that contain these words.");
+  const about = own?.about ?? (named ? "Answers first, the most certain on top; then your labels." : "Items whose name or content contains these words.");
   say($("view-title"), title);
   const marked = own?.marked ? `, ${counts()[view.name].toLocaleString("en")} of them ${own.marked}` : "";
   const now = isFetching() ? "Fetching the items …" : "One moment …";
@@ -52,17 +52,17 @@ function areFew() {
 function nothing() {
   const box = $("nothing");
   box.hidden = view.order.length > 0 || view.busy || !state.loaded;
-  const early = "Answers show here once two classes have examples.";
+  const early = "Answers appear here once two classes have examples.";
   const done = counts().open ? null : ["All done", "Every item is labelled."];
   const words = {
-    next: ["All done", "There is nothing left to label. Look at the classes, or export."],
+    next: ["All done", "There is nothing left to label. Review the classes, or export."],
     doubtful: done ?? ["Nothing is doubtful yet", early],
     novel: done ?? ["Nothing is novel yet", early],
     flagged: state.estimate
       ? ["No label looks wrong", "Labels are checked against each other while you work."]
       : ["Not checked yet", "Labels are checked against each other once there are enough."],
     labelled: ["No labels yet", "Select items and press a number, or drag them onto a class."],
-    search: ["Nothing found", "No name or content contains these words."],
+    search: ["Nothing found", "No item contains these words in its name or content."],
   }[view.name] ?? ["Nothing here", ""];
   if (!box.hidden) box.replaceChildren(h("h3", {}, words[0]), h("p", {}, words[1]));
   $("grid").classList.toggle("empty", !box.hidden);
@@ -85,19 +85,19 @@ function status() {
 }
 
 function accuracy() {
-  const told = state.estimate;
-  const half = told ? Math.max(1, Math.round(50 * (told.now.high - told.now.low))) : 100;
+  const { estimate } = state;
+  const half = estimate ? Math.max(1, Math.round(50 * (estimate.now.high - estimate.now.low))) : 100;
   $("accuracy").hidden = half > VAGUE;
-  if (!told) return;
-  const isOld = told.labels + told.confirmed !== counts().counted;
-  say($("accuracy"), `≈ ${told.short} right${isOld ? " …" : ""}`);
-  $("accuracy").title = isOld ? `Being updated. Before: ${told.sentence}` : told.sentence;
+  if (!estimate) return;
+  const isOld = estimate.labels + estimate.confirmed !== counts().counted;
+  say($("accuracy"), `≈ ${estimate.short} right${isOld ? " …" : ""}`);
+  $("accuracy").title = isOld ? `Being updated. Before: ${estimate.sentence}` : estimate.sentence;
 }
 
 let ordered = null; // the order that was drawn last
 let wantsRefill = false; // whether answers have come since *Label next* was filled
 
-/** Fill *Label next* anew when all of it is labelled, and the answers to that are there. */
+/** Refill *Label next* once all of it is labelled and the new answers have arrived. */
 function refill() {
   if (!wantsRefill || isBehind() || view.busy) return;
   wantsRefill = false;
@@ -117,8 +117,8 @@ function render() {
   }
   if (ordered !== view.order) {
     ordered = view.order;
-    const known = new Set(ordered); // what is not here any more would be chosen unseen
-    for (const place of chosen.places) if (!known.has(place)) chosen.places.delete(place);
+    const visible = new Set(ordered); // items that have left the view must not stay selected
+    for (const place of chosen.places) if (!visible.has(place)) chosen.places.delete(place);
   }
   refill();
   chosen.focus = Math.min(chosen.focus, Math.max(0, view.order.length - 1));
@@ -147,8 +147,8 @@ function listen(onFirst) {
   let hellos = 0;
   news.addEventListener("hello", async (event) => {
     const other = JSON.parse(event.data) !== state.boot;
-    const own = ++hellos;
-    const isLatest = () => own === hellos; // a newer reload may be under way
+    const number = ++hellos;
+    const isLatest = () => number === hellos; // a newer reload may be under way
     wasLost = false;
     state.lost = false;
     held = [];
@@ -178,23 +178,23 @@ function listen(onFirst) {
   on("changes", takeChanges);
   on("answers", takeAnswers);
   on("novelty", takeNovelty);
-  on("progress", (told) => {
-    for (const place of told.changed) if (!state.progress.changed.includes(place)) forget(place);
-    state.progress = told;
+  on("progress", (progress) => {
+    for (const place of progress.changed) if (!state.progress.changed.includes(place)) forget(place);
+    state.progress = progress;
     changed();
   });
   on("estimate", takeEstimate);
   on("trouble", (words) => toast(words, { bad: true }));
   on("notice", (words) => toast(words));
-  on("rest", (told) => {
-    takeRest(told);
+  on("rest", (rest) => {
+    takeRest(rest);
     wantsRefill = true;
   });
 }
 
 function theme() {
-  const own = localStorage.getItem("unitail-theme");
-  if (own) document.documentElement.dataset.theme = own;
+  const stored = localStorage.getItem("unitail-theme");
+  if (stored) document.documentElement.dataset.theme = stored;
   $("theme").addEventListener("click", () => {
     const dark = getComputedStyle(document.documentElement).getPropertyValue("--is-dark").trim() === "1";
     document.documentElement.dataset.theme = dark ? "light" : "dark";

@@ -63,8 +63,8 @@ export function thumbnail(place, content = contents.get(place)) {
 export function verdict(place) {
   const failure = store.failureOf(place);
   const label = store.labelOf(place);
-  const known = store.classOf(label);
-  if (known) return [known, null, "given", `labelled ${known.name}${failure ? `, but ${failure}` : ""}`];
+  const labelled = store.classOf(label);
+  if (labelled) return [labelled, null, "given", `labelled ${labelled.name}${failure ? `, but ${failure}` : ""}`];
   if (store.isAside(place)) return [null, null, "aside", "none of the classes"];
   if (failure) return [null, null, "failed", failure];
   if (!state.encoded[place]) return [null, null, "waiting", "not encoded yet"];
@@ -74,7 +74,7 @@ export function verdict(place) {
   return [best, state.p[place], how, `${best.name}, ${percent(state.p[place])}${how === "likely" ? "" : `, ${how}`}`];
 }
 
-/** What stands beside the class of an item. */
+/** What is shown beside the class of an item. */
 function markOf(how, p, other, failure) {
   if (how === "given" && failure) return [h("b", { class: "bad", title: failure }, "unreadable")];
   if (other) return [`${other.name}?`];
@@ -114,7 +114,7 @@ export function updateCard(card, place, { selected = false, focused = false, at 
       card.filled = true;
     } else requestContent(place);
   }
-  const other = store.contradictionOf(place)?.known;
+  const other = store.contradictionOf(place)?.suggested;
   const look = `${cls?.id}|${cls?.name}|${p}|${how}|${words}|${other?.name}`;
   if (card.look === look) return;
   card.look = look;

@@ -1,4 +1,4 @@
-// A class or a view by its name, for whoever has more of them than there are keys.
+// Choosing a class or a view by its name, for studios with more of them than keys.
 
 import { addClass, label, labelAs, selection } from "./actions.js";
 import { ask } from "./dialogs.js";
@@ -9,23 +9,23 @@ import { VIEWS } from "./views.js";
 
 const plain = (words) => words.trim().toLocaleLowerCase();
 
-/** Those whose names hold these words; those that begin with them come first. */
+/** The choices whose names contain these words; names that begin with them come first. */
 function matching(all, words) {
   const place = (each) => plain(each.name).indexOf(plain(words));
   return all.filter((each) => place(each) >= 0).sort((a, b) => Math.sign(place(a)) - Math.sign(place(b)));
 }
 
-/** Offer to create what has no name like this yet. */
+/** The choice to create a class of this name, unless there is one. */
 const newOne = (all, words) =>
   words.trim() && !all.some((each) => plain(each.name) === plain(words)) ? [{ value: "new", name: `Create “${words.trim()}”`, sign: "plus" }] : [];
 
-/** Ask for one of `all`, each with a value and a name; resolves with the value, and what was written. */
+/** Ask for one of `all`, each with a value and a name; resolves with the value and the text typed. */
 async function choose(title, what, all, { canCreate = false } = {}) {
-  const input = h("input", { "aria-label": `Name of ${what}, or how it begins`, autocomplete: "off", placeholder: "The first letters, then Enter", autofocus: true });
+  const input = h("input", { "aria-label": `Name of ${what}, or its first letters`, autocomplete: "off", placeholder: "First letters, then Enter", autofocus: true });
   const list = h("div", { class: "choices tall" });
-  const found = () => [...matching(all, input.value), ...(canCreate ? newOne(all, input.value) : [])];
+  const choices = () => [...matching(all, input.value), ...(canCreate ? newOne(all, input.value) : [])];
   const fill = () => {
-    const buttons = found().map((each) =>
+    const buttons = choices().map((each) =>
       h("button", { class: "choice", colour: each.colour, value: each.value }, each.sign ? icon(each.sign) : h("i", { class: "dot" }), each.name));
     list.replaceChildren(...(matching(all, input.value).length ? [] : [h("p", { class: "muted" }, `No ${what.split(" ")[1]} has this name.`)]), ...buttons);
   };
@@ -33,7 +33,7 @@ async function choose(title, what, all, { canCreate = false } = {}) {
   input.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || event.isComposing) return;
     event.preventDefault();
-    const [first] = found();
+    const [first] = choices();
     if (first) $("dialog").close(first.value);
   });
   fill();
@@ -42,7 +42,7 @@ async function choose(title, what, all, { canCreate = false } = {}) {
 
 const classes = () => state.classes.map(({ id, name, colour }) => ({ value: String(id), name, colour }));
 
-/** Ask for a class, and label what is selected. */
+/** Ask for a class, and label the selected items with it. */
 export async function chooseClass() {
   const places = selection();
   const [answer, words] = await choose("Label as", "a class", classes(), { canCreate: true });

@@ -63,7 +63,7 @@ function show(place) {
 }
 
 function fillAnswer(place) {
-  const [known, , how, words] = verdict(place);
+  const [cls, , how, words] = verdict(place);
   const bars = isAnswered(place)
     ? [[state.best[place], state.p[place]], [state.second[place], state.p2[place]]].filter(([id]) => classOf(id))
     : [];
@@ -71,13 +71,13 @@ function fillAnswer(place) {
   const against = contradictionOf(place);
   const look = [how, words, bars, labelOf(place), state.novelty[place], state.classes, against];
   fill($("detail-answer"), look, () => [
-    h("p", { class: `verdict ${how}`, colour: known?.colour }, h("i", { class: "dot" }), h("b", {}, known?.name ?? words), mark ? h("span", {}, mark) : null),
+    h("p", { class: `verdict ${how}`, colour: cls?.colour }, h("i", { class: "dot" }), h("b", {}, cls?.name ?? words), mark ? h("span", {}, mark) : null),
     h("ul", { class: "bars" }, bars.map(([id, p]) => {
       const bar = h("i", { class: "bar", colour: classOf(id).colour });
       bar.style.setProperty("--p", p);
       return h("li", {}, h("span", {}, classOf(id).name), h("b", {}, percent(p)), bar);
     })),
-    against ? h("p", { class: "other" }, `Your other labels suggest ${against.known.name} (${percent(against.p)}).`) : null,
+    against ? h("p", { class: "other" }, `Your other labels suggest ${against.suggested.name} (${percent(against.p)}).`) : null,
     isAnswered(place) ? h("p", { class: "muted" }, `Novelty ${percent(state.novelty[place])}`) : null,
     isAnswered(place) ? h("button", { class: "primary", onclick: confirm }, icon("check"), "Confirm") : null,
   ]);

@@ -115,7 +115,7 @@ const KEYS = [
 export const showKeys = () =>
   ask("Keyboard shortcuts", h("dl", { class: "keys" }, KEYS.flatMap(([key, what]) => [h("dt", {}, h("kbd", {}, key)), h("dd", {}, what)])));
 
-const DIGIT = 5.5; // the width of one in the curve
+const DIGIT = 5.5; // width of a digit in the curve
 
 /** Draw the curve of the accuracy over the labels per class. */
 function curve(points) {
@@ -137,7 +137,7 @@ function curve(points) {
   const lower = points.map(([x, , under]) => at([x, under]).join(",")).reverse();
   draw("polygon", { points: [...upper, ...lower].join(" "), class: "band" });
   draw("polyline", { points: points.map((each) => at(each).join(",")).join(" "), class: "line" });
-  let free = Infinity; // where the number to the right begins
+  let free = Infinity; // left edge of the number to the right
   for (const point of points.toReversed()) {
     const [x, y] = at(point);
     const words = String(Number(point[0].toPrecision(2)));

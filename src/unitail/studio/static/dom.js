@@ -59,17 +59,17 @@ export function announce(text) {
 /** Show a message for a while; `action` is [words, callback]. */
 export function toast(text, { action = null, bad = false } = {}) {
   announce(text);
-  const own = h("div", { class: bad ? "toast bad" : "toast" }, h("span", {}, text));
+  const message = h("div", { class: bad ? "toast bad" : "toast" }, h("span", {}, text));
   const close = () => {
-    own.classList.add("gone");
-    setTimeout(() => own.remove(), 200);
+    message.classList.add("gone");
+    setTimeout(() => message.remove(), 200);
   };
   for (const older of document.querySelectorAll(".toast .action")) older.remove(); // it would undo the newer action
-  if (action) own.append(h("button", { class: "action", onclick: () => (close(), action[1]()) }, action[0]));
-  own.append(h("button", { class: "icon", "aria-label": "Close", onclick: close }, icon("close")));
+  if (action) message.append(h("button", { class: "action", onclick: () => (close(), action[1]()) }, action[0]));
+  message.append(h("button", { class: "icon", "aria-label": "Close", onclick: close }, icon("close")));
   const box = $("toasts");
   while (box.children.length > 2) box.firstChild.remove();
-  box.append(own);
+  box.append(message);
   if (box.matches(":popover-open")) box.hidePopover(); // a dialog may lie over it by now
   box.showPopover();
   setTimeout(close, bad ? 12000 : 5000);

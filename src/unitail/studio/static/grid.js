@@ -25,7 +25,7 @@ function areShort() {
 }
 const BEYOND = 2; // rows above and below the screen that also exist
 
-/** Focus and anchor are ranks; `sure` are the places that the studio selected at last. */
+/** Focus and anchor are ranks; `sure` are the places that *Select … above 95 %* selected last. */
 export const chosen = { places: new Set(), sure: new Set(), focus: 0, anchor: 0 };
 const cards = new Map(); // place -> card
 let shape = { columns: 1, width: 200, height: 200, gap: 12, top: 0, screen: 0 };

@@ -60,7 +60,7 @@ const LABELLING = /^([0-9l]|Enter|Backspace|Delete)$/i;
 
 const isInGrid = () => $("grid").contains(document.activeElement);
 
-/** Whether the item that a key would label stands out: it is selected, or has the ring. */
+/** Whether the item that a key would label is visibly marked: selected, or focused. */
 const standsOut = () => chosen.places.size > 0 || isInGrid() || detail.isOpen();
 
 /** Show which item a key would label. */

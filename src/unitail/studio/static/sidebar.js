@@ -112,7 +112,7 @@ export const choice = (each, isPressed = null) =>
 export const noneOfThese = () =>
   h("button", { class: "choice", onclick: () => label(state.limits.aside) }, "None of these", state.classes.some((each) => each.key === "0") ? null : h("kbd", {}, "0"));
 
-/** Draw the bar that labels the selected items; fingers have no keys, so they get it for one item, too. */
+/** Draw the bar that labels the selected items; on touch screens, which have no keys, even for one item. */
 export function drawBar(places) {
   const bar = $("bar");
   const isTouched = document.body.classList.contains("touch");

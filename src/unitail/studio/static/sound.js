@@ -1,4 +1,4 @@
-// Sounds: one player for all of them, so that one that begins ends the other.
+// Sounds: a single player for all of them, so that starting one stops the other.
 
 import { soundOf } from "./api.js";
 import { h, icon, toast } from "./dom.js";
@@ -38,8 +38,8 @@ const clock = (seconds) => {
   return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, "0")}`;
 };
 
-/** A button that plays or pauses a sound, with how far it is and how long. It is no <button>:
- * some browsers begin no drag at one. */
+/** A button that plays or pauses a sound, with its position and length. It is not a <button>,
+ * since some browsers do not start a drag on one. */
 export function playButton(place, { large = false } = {}) {
   const made = h("div", { class: large ? "play large" : "play", role: "button", tabIndex: 0, "data-sound": place },
     h("span", { class: "knob" }, icon("play"), icon("pause")), h("i", { class: "track" }), h("span", { class: "length" }));
@@ -54,14 +54,14 @@ export function playButton(place, { large = false } = {}) {
   return made;
 }
 
-/** Go on from where somebody clicked. */
+/** Play from the position that was clicked. */
 function seek(place, { target, clientX }) {
   const { left, width } = target.getBoundingClientRect();
   if (place === current && lengths.has(place)) player.currentTime = ((clientX - left) / width) * lengths.get(place);
   if (!isPlaying(place)) toggle(place);
 }
 
-/** Write how far a sound is. */
+/** Update a button's state, position and length. */
 function update(button) {
   const place = Number(button.dataset.sound);
   const length = lengths.get(place);

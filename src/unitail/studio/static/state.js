@@ -39,10 +39,10 @@ export function changed() {
   });
 }
 
-const PATIENCE = 1000; // milliseconds: answers that take longer are said to be on their way
+const PATIENCE = 1000; // milliseconds: the page shows that it is waiting for answers that take longer
 const answering = { sending: 0, asked: 0, rested: 0, since: 0 }; // requests, revisions, a time
 
-/** Send what makes a revision, whose answers come some time later. */
+/** Send an action that makes a new revision, whose answers come some time later. */
 export async function expectAnswers(send) {
   if (!isBehind()) answering.since = Date.now();
   answering.sending++;
@@ -68,12 +68,12 @@ export const isAnswering = () => isBehind() && Date.now() - answering.since >= P
 
 const rows = new Map(); // class id -> row, deleted ones too
 
-export function load(told) {
-  const count = told.names.length;
+export function load(reply) {
+  const count = reply.names.length;
   Object.assign(state, {
-    ...{ boot: told.boot, name: told.name, modality: told.modality, names: told.names, columns: told.columns },
-    ...{ notes: told.notes, folders: told.folders, sortedFolder: told.sorted_folder },
-    ...{ limits: told.limits, progress: told.progress },
+    ...{ boot: reply.boot, name: reply.name, modality: reply.modality, names: reply.names, columns: reply.columns },
+    ...{ notes: reply.notes, folders: reply.folders, sortedFolder: reply.sorted_folder },
+    ...{ limits: reply.limits, progress: reply.progress },
     labels: new Map(),
     best: new Int32Array(count).fill(NONE),
     second: new Int32Array(count).fill(NONE),
@@ -85,10 +85,9 @@ export function load(told) {
   });
   rows.clear();
   answering.asked = 0;
-  takeEstimate
-(told.estimate);
-  takeChanges(told.changes);
-  takeAnswers(told.answers);
+  takeEstimate(reply.estimate);
+  takeChanges(reply.changes);
+  takeAnswers(reply.answers);
 }
 
 /** Add new items; their places come after all others. */
@@ -105,9 +104,9 @@ export function takeItems({ first, names }) {
   changed();
 }
 
-export function takeChanges(told) {
-  for (const row of told.classes) if (row.version >= (rows.get(row.id)?.version ?? 0)) rows.set(row.id, row);
-  takeLabels(told.labels);
+export function takeChanges(changes) {
+  for (const row of changes.classes) if (row.version >= (rows.get(row.id)?.version ?? 0)) rows.set(row.id, row);
+  takeLabels(changes.labels);
   const alive = [...rows.values()].filter((row) => !row.deleted).sort((a, b) => a.id - b.id);
   dealKeys(alive);
   state.classes = alive.map((row) => ({ id: row.id, name: row.name, colour: colourOf(row.id), key: keys.get(row.id) ?? "" }));
@@ -130,29 +129,29 @@ function dealKeys(classes) {
 }
 
 /** Store labels, but never replace a newer version by an older one. */
-export function takeLabels(told) {
-  for (const [place, classId, version] of told) if (version >= versionOf(place)) state.labels.set(place, [classId, version]);
+export function takeLabels(labels) {
+  for (const [place, classId, version] of labels) if (version >= versionOf(place)) state.labels.set(place, [classId, version]);
 }
 
-export function takeAnswers(told) {
-  told.places.forEach((place, row) => {
-    state.best[place] = told.best[row];
-    state.second[place] = told.second[row];
-    state.p[place] = told.p[row];
-    state.p2[place] = told.p2[row];
-    if (told.novelty) state.novelty[place] = told.novelty[row];
+export function takeAnswers(answers) {
+  answers.places.forEach((place, row) => {
+    state.best[place] = answers.best[row];
+    state.second[place] = answers.second[row];
+    state.p[place] = answers.p[row];
+    state.p2[place] = answers.p2[row];
+    if (answers.novelty) state.novelty[place] = answers.novelty[row];
     state.encoded[place] = 1;
   });
   changed();
 }
 
 /** Store the novelty of items, which comes a little later than their answers. */
-export function takeNovelty(told) {
-  told.places.forEach((place, row) => (state.novelty[place] = told.novelty[row]));
+export function takeNovelty({ places, novelty }) {
+  places.forEach((place, row) => (state.novelty[place] = novelty[row]));
   changed();
 }
 
-/** Note that a label was checked: it is no longer to be listed. */
+/** Mark a label as checked, so that it is no longer listed. */
 export function noteChecked(places) {
   if (!state.estimate) return;
   const suspicious = state.estimate.suspicious.filter(([place]) => !places.includes(place));
@@ -160,9 +159,9 @@ export function noteChecked(places) {
 }
 
 /** Store the estimated accuracy, and the labels that look wrong. */
-export function takeEstimate(told) {
-  state.estimate = told;
-  state.suspects = new Map((told?.suspicious ?? []).map(([place, id, p]) => [place, { id, p }]));
+export function takeEstimate(estimate) {
+  state.estimate = estimate;
+  state.suspects = new Map((estimate?.suspicious ?? []).map(([place, id, p]) => [place, { id, p }]));
   changed();
 }
 
@@ -174,9 +173,9 @@ export const versionOf = (place) => state.labels.get(place)?.[1] ?? 0;
 export const classOf = (id) => state.byId?.get(id) ?? null;
 /** The class that the other labels suggest instead of an item's own label, or null. */
 export function contradictionOf(place) {
-  const told = classOf(labelOf(place)) && state.suspects.get(place);
-  const known = told && told.id !== labelOf(place) ? classOf(told.id) : null;
-  return known ? { known, p: told.p } : null;
+  const suspect = classOf(labelOf(place)) && state.suspects.get(place);
+  const suggested = suspect && suspect.id !== labelOf(place) ? classOf(suspect.id) : null;
+  return suggested ? { suggested, p: suspect.p } : null;
 }
 export const isAside = (place) => labelOf(place) === state.limits.aside;
 export const failureOf = (place) => state.progress.failures[place] ?? null;
@@ -185,7 +184,7 @@ export const isNovel = (place) => isAnswered(place) && state.novelty[place] >= s
 export const isDoubtful = (place) => isAnswered(place) && state.p[place] < state.limits.doubtful;
 
 /** Count the items of each class and each view; `counted` are the labels of files that can be read,
- * `likely` and `unsure` the answers that are not novel, as exported tables tell them apart. */
+ * `likely` and `unsure` the answers that are not novel, as in exported tables. */
 export const counts = () => (summed ??= sumUp());
 
 function sumUp() {

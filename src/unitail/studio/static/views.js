@@ -32,21 +32,21 @@ export const VIEWS = {
   flagged: {
     title: "Labels to check",
     icon: "flag",
-    about: "Your other labels speak for another class. Enter keeps a label, a number corrects it.",
+    about: "Your other labels suggest another class. Enter keeps a label, a number corrects it.",
     order: () =>
       (state.estimate?.suspicious ?? []).map(([place]) => place).filter((place) => labelOf(place)),
   },
   labelled: {
     title: "Labelled",
     icon: "tag",
-    about: "Items you labelled.",
+    about: "Items that you labelled.",
     order: () => places().filter((place) => labelOf(place) !== null),
   },
   all: { title: "All items", icon: "all", about: "In the order of files or rows.", order: places },
 };
 
 export const view = { name: "all", classId: null, words: "", order: [], stale: false, busy: false, since: 0 };
-const SLOW = 300; // milliseconds: what takes longer is said to be fetched
+const SLOW = 300; // milliseconds: the page shows that it is fetching what takes longer
 const MAX_SKIPPED = 1000;
 let offered = new Set(); // what *Label next* has shown since it was opened
 
@@ -63,7 +63,7 @@ async function ordered(skipped) {
   return VIEWS[view.name].order();
 }
 
-/** Show another view, or the same one in its present order; `others` than *Label next* has shown. */
+/** Show a view, sorted anew; `others` asks for suggestions that *Label next* has not shown yet. */
 export async function show(name, { classId = null, words = "", others = false } = {}) {
   const same = name === view.name && classId === view.classId && words === view.words;
   if (!same) offered = new Set();
@@ -86,7 +86,7 @@ export async function show(name, { classId = null, words = "", others = false } 
   }
 }
 
-/** Tell whether items of this view are being fetched, and that takes a while. */
+/** Whether fetching the items of this view is taking a while. */
 export const isFetching = () => view.busy && Date.now() - view.since >= SLOW;
 
 /** Check whether sorting again would change the order; the page offers it, but does not move. */
@@ -105,11 +105,11 @@ export const firstView = () => (state.classes.length && state.best.some((id) => 
 const addressOf = (name, classId, words) =>
   new URLSearchParams(name === "class" ? { class: classId } : name === "search" ? { search: words } : { view: name });
 
-/** The view that the address names, which outlives a reload; else the first one. */
+/** The view in the page's address, which survives a reload; otherwise the first one. */
 export function viewOfAddress() {
-  const told = new URLSearchParams(location.hash.slice(1));
-  const classId = Number(told.get("class"));
+  const address = new URLSearchParams(location.hash.slice(1));
+  const classId = Number(address.get("class"));
   if (classOf(classId)) return ["class", { classId }];
-  if (told.get("search")) return ["search", { words: told.get("search") }];
-  return [told.get("view") in VIEWS ? told.get("view") : firstView(), {}];
+  if (address.get("search")) return ["search", { words: address.get("search") }];
+  return [address.get("view") in VIEWS ? address.get("view") : firstView(), {}];
 }

@@ -46,7 +46,6 @@ def test_sigterm_ends_a_server_that_is_still_loading() -> None:
     previous = signal.getsignal(signal.SIGTERM)
     with pytest.raises(SystemExit) as caught, _ended_by_sigterm():
         signal.raise_signal(signal.SIGTERM)
-        pytest.fail("the signal was ignored")
     assert caught.value.code == 128 + signal.SIGTERM
     assert signal.getsignal(signal.SIGTERM) is previous
 

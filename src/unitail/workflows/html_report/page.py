@@ -180,7 +180,7 @@ def _tiles(result: Answers) -> str:
     tiles = [
         (State.LIKELY, "", f"likely: {threshold} or more"),
         (State.DOUBTFUL, "", f"doubtful: below {threshold}"),
-        (State.NOVEL, "warn", "novel: perhaps none of these classes"),
+        (State.NOVEL, "warn", "novel: perhaps no class fits"),
     ]
     return "".join(
         f'<li class="{kind if states[state] else ""}"><button type="button" disabled'

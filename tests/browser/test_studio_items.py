@@ -146,3 +146,35 @@ def test_a_folder_of_sounds(browser: Any, tmp_path: Path) -> None:  # noqa: ANN4
         assert page.locator("#why .snippet .play").count() == 2
         page.keyboard.press("1")  # and on to the next one
         page.wait_for_selector("#detail h2 >> text=1-hum.wav")
+
+
+def test_sounds_are_played_by_buttons_and_keys_that_lose_no_key(
+    browser: Any,  # noqa: ANN401
+    tmp_path: Path,
+) -> None:
+    folder = write_sounds(tmp_path / "sounds", 1, seconds=12)
+    with served_here(folder, encoder=Loudness()) as url:
+        page = open_page(browser, url)
+        name_and_label(page, "")
+        buttons = page.locator(".card .play")
+        buttons.nth(1).click()
+        page.wait_for_selector("#item-1 .play.playing[aria-label^='Pause ']")
+        page.wait_for_selector("#item-1 .length:text-is('0:12')")
+        page.keyboard.press("p")
+        page.wait_for_selector("#item-1 .play:not(.playing)")
+        page.keyboard.press("p")
+        page.wait_for_selector("#item-1 .play.playing")
+        buttons.nth(0).click()
+        page.wait_for_selector("#item-0 .play.playing")
+        assert page.locator(".playing").count() == 1  # the other one is paused
+        buttons.nth(1).click()
+        page.keyboard.press("2")  # the keys are for what was clicked
+        page.wait_for_selector("#item-1[data-state=given] >> text=two")
+        buttons.nth(2).drag_to(page.locator("#classes .row", has_text="one"))
+        page.wait_for_selector("#item-2[data-state=given] >> text=one")
+        buttons.nth(0).focus()
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#item-0 .play.playing")
+        page.keyboard.press("1")
+        page.wait_for_selector("#item-0[data-state=given] >> text=one")
+        assert page.evaluate("document.activeElement.id") == "grid"

@@ -156,7 +156,8 @@ def test_of_two_who_write_at_once_one_wins(url: str) -> None:
 
 def test_classes_are_renamed_merged_and_deleted_with_their_labels(store: Store) -> None:
     cat, dog, cow = (store.add_class(name).class_id for name in ("cat", "dog", "cow"))
-    store.label_each({"a": cat, "b": dog, "c": cow}, {})
+    labelled = store.label_each({"a": cat, "b": dog, "c": cow}, {})
+    assert labelled.title == "3 items labelled"
     store.rename_class(cat, "  Cats\u00a0 of\nprey ")
     store.merge_classes(dog, cat)
     assert labels(store) == {"a": "Cats of prey", "b": "Cats of prey", "c": "cow"}

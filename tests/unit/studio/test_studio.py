@@ -179,6 +179,8 @@ def test_threads_encode_answer_and_estimate_by_themselves(
     assert told is not None
     assert told["sentence"].startswith("About 100 % (")
     assert told["sentence"].endswith(" right with 9 labels; 10 more: about 100 %")
+    assert told["short"] in told["sentence"]
+    assert (told["labels"], told["confirmed"]) == (9, 0)
     label(studio, blue=[9])
     wait_until(lambda: bool(studio.estimated and studio.estimated.suspicious))
     assert studio.estimated is not None

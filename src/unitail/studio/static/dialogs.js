@@ -41,7 +41,7 @@ export async function classMenu(own) {
   const name = h("input", { value: own.name, maxLength: 100, "aria-label": "Class name", autocomplete: "off", autofocus: true });
   const into = h("select", { "aria-label": "Merge into" }, others.map((each) => h("option", { value: String(each.id) }, each.name)));
   const given = counts().given.get(own.id) ?? 0;
-  const decision = await ask(
+  const asking = ask(
     own.name,
     h("label", { class: "field" }, "Name", name),
     buttons(button("rename", "Rename", "primary")),
@@ -50,6 +50,8 @@ export async function classMenu(own) {
     h("p", { class: "muted" }, `${given ? `Deleting removes its ${counted(given, "label")}. ` : ""}You can undo all of this.`),
     buttons(button("delete", "Delete class", "danger")),
   );
+  name.select(); // what is typed replaces the name
+  const decision = await asking;
   if (decision === "rename" && name.value.trim() !== own.name) actions.renameClass(own.id, name.value);
   if (decision === "merge") actions.mergeClass(own.id, Number(into.value));
   if (decision === "delete") actions.deleteClass(own.id);

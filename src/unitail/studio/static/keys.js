@@ -129,11 +129,16 @@ export function wireKeys() {
     changed();
   });
   grid.addEventListener("focusin", (event) => {
-    if (!event.target.matches(".play:focus-visible")) return;
+    if (!event.target.matches(".play") || isPointing) return; // a click does its own
     focusOn(rankOf(event)); // keys are for the item whose button has the focus
     changed();
   });
-  document.addEventListener("pointerdown", (event) => document.body.classList.toggle("touch", event.pointerType === "touch"));
+  let isPointing = false;
+  document.addEventListener("pointerdown", (event) => {
+    isPointing = true;
+    document.body.classList.toggle("touch", event.pointerType === "touch");
+  }, true);
+  for (const over of ["pointerup", "pointercancel"]) document.addEventListener(over, () => (isPointing = false), true);
   grid.addEventListener("dblclick", (event) => {
     if (rankOf(event) < 0 || event.target.closest(".play")) return;
     detail.open();

@@ -161,10 +161,12 @@ def test_next_items_are_fetched_and_have_the_keys_at_once(live: Any) -> None:  #
     wait_until(lambda: order(live) != before)
     others = order(live)
     assert not set(before) & set(others)
-    live.route("**/api/next*", lambda route: (live.wait_for_timeout(700), route.continue_()))
+    held: list[Any] = []
+    live.route("**/api/next*", held.append)
     for _ in others:
         live.keyboard.press("1")
     live.wait_for_selector("#view-about >> text=Fetching")
+    held[0].continue_()
     wait_until(lambda: order(live) != others)
     live.wait_for_selector("#view-about:not(:has-text('Fetching'))")
     first = order(live)[0]

@@ -89,7 +89,9 @@ function accuracy() {
   const half = estimate ? Math.max(1, Math.round(50 * (estimate.now.high - estimate.now.low))) : 100;
   $("accuracy").hidden = half > VAGUE;
   if (!estimate) return;
-  const isOld = estimate.labels + estimate.confirmed !== counts().counted;
+  const { labelled, readable } = counts(); // files that vanish later are still in the estimate
+  const known = estimate.labels + estimate.confirmed;
+  const isOld = known < readable || known > labelled;
   say($("accuracy"), `≈ ${estimate.short} right${isOld ? " …" : ""}`);
   $("accuracy").title = isOld ? `Being updated. Before: ${estimate.sentence}` : estimate.sentence;
 }

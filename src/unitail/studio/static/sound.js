@@ -41,7 +41,7 @@ const clock = (seconds) => {
 /** A button that plays or pauses a sound, with its position and length. It is not a <button>,
  * since some browsers do not start a drag on one. */
 export function playButton(place, { large = false } = {}) {
-  const made = h("div", { class: large ? "play large" : "play", role: "button", tabIndex: 0, "data-sound": place },
+  const made = h("div", { class: large ? "play big" : "play", role: "button", tabIndex: 0, "data-sound": place },
     h("span", { class: "knob" }, icon("play"), icon("pause")), h("i", { class: "track" }), h("span", { class: "length" }));
   made.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || ![" ", "Enter"].includes(event.key)) return;

@@ -183,20 +183,20 @@ export const isAnswered = (place) => state.best[place] !== NONE && labelOf(place
 export const isNovel = (place) => isAnswered(place) && state.novelty[place] >= state.limits.novel;
 export const isDoubtful = (place) => isAnswered(place) && state.p[place] < state.limits.doubtful;
 
-/** Count the items of each class and each view; `counted` are the labels of files that can be read,
+/** Count the items of each class and each view; `readable` are the labels of files that can be read,
  * `likely` and `unsure` the answers that are not novel, as in exported tables. */
 export const counts = () => (summed ??= sumUp());
 
 function sumUp() {
   const given = new Map();
   const answered = new Map();
-  const all = { labelled: 0, aside: 0, open: 0, doubtful: 0, novel: 0, likely: 0, unsure: 0, counted: 0 };
+  const all = { labelled: 0, aside: 0, open: 0, doubtful: 0, novel: 0, likely: 0, unsure: 0, readable: 0 };
   for (let place = 0; place < state.names.length; place++) {
     const label = labelOf(place);
     if (label === state.limits.aside) all.aside++;
     else if (label !== null) {
       all.labelled++;
-      if (!failureOf(place)) all.counted++;
+      if (!failureOf(place)) all.readable++;
       given.set(label, (given.get(label) ?? 0) + 1);
     } else {
       all.open++;

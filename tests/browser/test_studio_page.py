@@ -162,7 +162,7 @@ def test_next_items_are_fetched_and_have_the_keys_at_once(live: Any) -> None:  #
     others = order(live)
     assert not set(before) & set(others)
     held: list[Any] = []
-    live.route("**/api/next*", held.append)
+    live.route("**/api/next*", lambda route: held.append(route))  # noqa: PLW0108
     for _ in others:
         live.keyboard.press("1")
     live.wait_for_selector("#view-about >> text=Fetching")
@@ -173,6 +173,32 @@ def test_next_items_are_fetched_and_have_the_keys_at_once(live: Any) -> None:  #
     live.wait_for_selector(f"#item-{first}.focused")
     live.keyboard.press("2")
     live.wait_for_selector(f"#item-{first}[data-state=given]")
+
+
+def test_a_key_before_the_next_frame_reaches_the_first_new_item(page: Any) -> None:  # noqa: ANN401
+    focus_and_show = """async () => {
+        const [grid, views] = await Promise.all(["grid", "views"].map((name) => import(`/static/${name}.js`)));
+        document.getElementById("grid").focus();
+        grid.focusOn(5);
+        await views.show("next");
+        const key = new KeyboardEvent("keydown", { key: "1", bubbles: true });
+        document.getElementById("grid").dispatchEvent(key);
+        return views.view.order[0];
+    }"""
+    with page.expect_request("**/api/label") as sent:
+        first = page.evaluate(focus_and_show)
+    assert list(sent.value.post_data_json["items"]) == [str(first)]
+
+
+def test_labels_of_one_item_in_quick_succession_do_not_conflict(live: Any) -> None:  # noqa: ANN401
+    label_twice = """async () => {
+        const { labelEach } = await import("/static/actions.js");
+        const both = [labelEach(new Map([[50, 1]])), labelEach(new Map([[50, 2]]))];
+        return Promise.race([Promise.all(both), new Promise((end) => setTimeout(end, 10000, "asks"))]);
+    }"""
+    assert live.evaluate(label_twice) == [True, True]
+    labels = live.request.get(f"{live.url.split('#')[0]}api/state").json()["changes"]["labels"]
+    assert [class_id for place, class_id, *_ in labels if place == 50] == [2]
 
 
 def test_enter_renames_a_class(page: Any) -> None:  # noqa: ANN401

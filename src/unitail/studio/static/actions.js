@@ -4,9 +4,9 @@
 import { get, post } from "./api.js";
 import { announce, counted, toast } from "./dom.js";
 import { askConflict } from "./dialogs.js";
-import { chosen, focusOn, isOnScreen, lookedAt } from "./grid.js";
+import { focusOn, isOnScreen, lookedAt } from "./grid.js";
 import { changed, classOf, expectAnswers, failureOf, isAnswered, labelOf, load, noteChecked, state, takeLabels, versionOf } from "./state.js";
-import { view } from "./views.js";
+import { chosen, view } from "./views.js";
 
 export function failed(error) {
   toast(error.message, { bad: true });
@@ -37,13 +37,14 @@ export async function labelEach(wishes, origin = "chosen") {
   const ids = new Set(wishes.values());
   const body = ids.size === 1 ? { class_id: [...ids][0] } : { classes: Object.fromEntries(wishes) };
   try {
-    const done = await expectAnswers(() => inTurn(() => {
+    const done = await expectAnswers(() => inTurn(async () => {
       // What this page wrote meanwhile has been seen by the user; what others wrote has not.
       const items = Object.fromEntries(places.map((place) => [place, Math.max(known[place], ours.get(place) ?? 0)]));
-      return post("/api/label", { ...body, items, origin, looked_at: lookedNow });
+      const saved = await post("/api/label", { ...body, items, origin, looked_at: lookedNow });
+      for (const place of places) ours.set(place, saved.revision); // before the next turn reads it
+      return saved;
     }));
     for (const [place, id] of wishes) {
-      ours.set(place, done.revision);
       if (versionOf(place) < done.revision && labelOf(place) === id) state.labels.set(place, [id, done.revision]);
     }
     if (origin === "checked") noteChecked(places);

@@ -5,13 +5,13 @@ import { forget, forgetAll } from "./card.js";
 import * as detail from "./detail.js";
 import { askExport, showAccuracy, showFiles, showKeys } from "./dialogs.js";
 import { $, counted, fill, h, icon, percent, say, toast } from "./dom.js";
-import { chosen, clear, draw, focusOn, measure, toTop } from "./grid.js";
+import { clear, draw, focusOn, measure, toTop } from "./grid.js";
 import { guide } from "./guide.js";
 import { wireKeys } from "./keys.js";
 import { drawBar, drawSide, find, wireSide } from "./sidebar.js";
 import { pause } from "./sound.js";
 import { changed, classOf, counts, isAnswered, isAnswering, isBehind, isNovel, onChange, state, takeAnswers, takeChanges, takeEstimate, takeItems, takeNovelty, takeRest } from "./state.js";
-import { checkOrder, firstView, isDone, isFetching, show, view, viewOfAddress, VIEWS } from "./views.js";
+import { checkOrder, chosen, firstView, isDone, isFetching, show, view, viewOfAddress, VIEWS } from "./views.js";
 
 const SURE = 0.95;
 const RETRY = 2000; // milliseconds, after a failed reload
@@ -114,7 +114,6 @@ function render() {
   checkOrder();
   if (view.moved) {
     view.moved = false;
-    Object.assign(chosen, { places: new Set(), focus: 0, anchor: 0 });
     toTop();
   }
   if (ordered !== view.order) {

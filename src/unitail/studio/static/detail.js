@@ -5,10 +5,10 @@ import { get, imageOf, post } from "./api.js";
 import { showContent, thumbnail, verdict } from "./card.js";
 import { $, announce, fill, h, icon, keepFocus, percent } from "./dom.js";
 import { choice, noneOfThese } from "./sidebar.js";
-import { chosen, move } from "./grid.js";
+import { move } from "./grid.js";
 import { playButton, play } from "./sound.js";
 import { changed, classOf, contradictionOf, isAnswered, labelOf, state } from "./state.js";
-import { view } from "./views.js";
+import { chosen, view } from "./views.js";
 
 let shown = null;
 

@@ -3,7 +3,7 @@
 import { isTextFile, makeCard, updateCard } from "./card.js";
 import { $ } from "./dom.js";
 import { state } from "./state.js";
-import { view } from "./views.js";
+import { chosen, view } from "./views.js";
 
 const SHAPES = {
   image: { least: 170, gap: 14, height: (width) => Math.round(width * 0.82) + 62 },
@@ -25,8 +25,6 @@ function areShort() {
 }
 const BEYOND = 2; // rows above and below the screen that also exist
 
-/** Focus and anchor are ranks; `sure` are the places that *Select … above 95 %* selected last. */
-export const chosen = { places: new Set(), sure: new Set(), focus: 0, anchor: 0 };
 const cards = new Map(); // place -> card
 let shape = { columns: 1, width: 200, height: 200, gap: 12, top: 0, screen: 0 };
 
@@ -118,11 +116,11 @@ export function clear() {
   cards.clear();
 }
 
-/** Whether an item is at least partly on the screen. */
+/** Whether an item is at least partly on the screen; one of a new view: as soon as that is drawn. */
 export function isOnScreen(rank) {
-  const grid = $("grid");
-  const top = topOf(rank);
-  return top + shape.height > grid.scrollTop && top < grid.scrollTop + grid.clientHeight;
+  const { scrollTop, clientHeight } = $("grid");
+  const [top, from] = [topOf(rank), view.moved ? 0 : scrollTop];
+  return top + shape.height > from && top < from + clientHeight;
 }
 
 export function reveal(rank) {

@@ -5,11 +5,11 @@ import { chooseClass, chooseView } from "./choose.js";
 import * as detail from "./detail.js";
 import { showKeys } from "./dialogs.js";
 import { $, toast } from "./dom.js";
-import { chosen, focusOn, move, rowsOnScreen } from "./grid.js";
+import { focusOn, move, rowsOnScreen } from "./grid.js";
 import { isSideOpen, setSide } from "./sidebar.js";
 import { toggle } from "./sound.js";
 import { changed, state } from "./state.js";
-import { show, view } from "./views.js";
+import { chosen, show, view } from "./views.js";
 
 const ARROWS = {
   ArrowLeft: [-1, false], ArrowRight: [1, false], ArrowUp: [-1, true], ArrowDown: [1, true],

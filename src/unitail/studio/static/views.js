@@ -46,6 +46,8 @@ export const VIEWS = {
 };
 
 export const view = { name: "all", classId: null, words: "", order: [], stale: false, busy: false, since: 0 };
+/** Focus and anchor are ranks; `sure` are the places that *Select … above 95 %* selected last. */
+export const chosen = { places: new Set(), sure: new Set(), focus: 0, anchor: 0 };
 const SLOW = 300; // milliseconds: the page shows that it is fetching what takes longer
 const MAX_SKIPPED = 1000;
 let offered = new Set(); // what *Label next* has shown since it was opened
@@ -77,7 +79,10 @@ export async function show(name, { classId = null, words = "", others = false } 
     if (!isWanted()) return;
     if (others && order.some((place) => offered.has(place))) offered = new Set(); // all were shown
     for (const place of name === "next" ? order : []) offered.add(place);
-    Object.assign(view, { order, stale: false, moved: !same || name === "next" });
+    const moved = !same || name === "next";
+    Object.assign(view, { order, stale: false, moved });
+    // At once: a key that is pressed before the next frame is meant for the first new item.
+    if (moved) Object.assign(chosen, { places: new Set(), focus: 0, anchor: 0 });
   } catch (error) {
     toast(error.message, { bad: true });
   } finally {

@@ -162,7 +162,8 @@ def test_next_items_are_fetched_and_have_the_keys_at_once(live: Any) -> None:  #
     others = order(live)
     assert not set(before) & set(others)
     held: list[Any] = []
-    live.route("**/api/next*", lambda route: held.append(route))  # noqa: PLW0108
+    hold = lambda route: held.append(route)  # noqa: E731, PLW0108 - Playwright takes no built-in method
+    live.route("**/api/next*", hold)
     for _ in others:
         live.keyboard.press("1")
     live.wait_for_selector("#view-about >> text=Fetching")
@@ -177,7 +178,8 @@ def test_next_items_are_fetched_and_have_the_keys_at_once(live: Any) -> None:  #
 
 def test_a_key_before_the_next_frame_reaches_the_first_new_item(page: Any) -> None:  # noqa: ANN401
     focus_and_show = """async () => {
-        const [grid, views] = await Promise.all(["grid", "views"].map((name) => import(`/static/${name}.js`)));
+        const grid = await import("/static/grid.js");
+        const views = await import("/static/views.js");
         document.getElementById("grid").focus();
         grid.focusOn(5);
         await views.show("next");
@@ -194,7 +196,8 @@ def test_labels_of_one_item_in_quick_succession_do_not_conflict(live: Any) -> No
     label_twice = """async () => {
         const { labelEach } = await import("/static/actions.js");
         const both = [labelEach(new Map([[50, 1]])), labelEach(new Map([[50, 2]]))];
-        return Promise.race([Promise.all(both), new Promise((end) => setTimeout(end, 10000, "asks"))]);
+        const asked = new Promise((end) => setTimeout(end, 10000, "asked"));
+        return Promise.race([Promise.all(both), asked]);
     }"""
     assert live.evaluate(label_twice) == [True, True]
     labels = live.request.get(f"{live.url.split('#')[0]}api/state").json()["changes"]["labels"]

@@ -26,7 +26,7 @@ from unitail.banks.manifest import (
 )
 from unitail.banks.npy_file import map_array, read_header
 from unitail.banks.table import CHUNK_ROWS, FeatureTable
-from unitail.encoder_aliases import encoder_name
+from unitail.encoder_names import encoder_name
 from unitail.errors import InvalidBank
 from unitail.progress import OnProgress
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from unitail.banks.cross import ARROW
 from unitail.configuration import from_table, parse_toml
-from unitail.encoder_aliases import encoder_name
+from unitail.encoder_names import encoder_name
 from unitail.errors import InvalidConfig, UserError, require
 from unitail.evaluation.protocol import ALL_WAYS, EvaluationProtocol
 from unitail.own_code import is_own

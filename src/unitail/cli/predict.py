@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
+from unitail.answer_defaults import DOUBTFUL, NOVEL
 from unitail.cli.console import bar, bars, print_cache_trouble, print_lines, report_unreadable
 from unitail.cli.pipes import NoOutput
 from unitail.encoders.cache import default_cache
@@ -29,7 +30,7 @@ from unitail.learners.pretrained import DEFAULT
 from unitail.processes import require_alone
 from unitail.wording import numbered, shown, some
 from unitail.workflows.answer_files import STDOUT, SUFFIXES, check_target, write_answers
-from unitail.workflows.answers import DOUBTFUL, NOVEL, Answers, AnswerScores, State, score
+from unitail.workflows.answers import Answers, AnswerScores, State, score
 from unitail.workflows.fit import load_saved, remembered_examples
 from unitail.workflows.html_report.page import MAX_CARDS, write_html_report
 from unitail.workflows.predict import check_options, predict_files

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from unitail.devices import choose_device
-from unitail.encoder_aliases import encoder_name
+from unitail.encoder_names import DEFAULTS, encoder_name
 from unitail.encoders.efficientnet import EfficientNetLite0
 from unitail.encoders.encoder import Encoder, Modality
 from unitail.encoders.log_mel import LogMelEncoder
@@ -44,13 +44,6 @@ ENCODERS: dict[str, RegisteredEncoder] = {
 }
 """Encoders with a name."""
 
-DEFAULT_ENCODERS: dict[Modality, str] = {
-    Modality.IMAGE: "efficientnet-lite0",
-    Modality.TEXT: "minilm",
-    Modality.AUDIO: "log-mel",
-}
-"""Encoders that are used if none is named; they work without network."""
-
 MODELS: dict[Modality, Callable[[str, torch.device], Encoder[Any]]] = {
     Modality.IMAGE: VisionEncoder,
     Modality.TEXT: TextEncoder,
@@ -76,14 +69,14 @@ def make_encoder(
 
 def default_encoder(modality: Modality) -> str:
     """Return the name of the encoder that is used if none is named."""
-    if modality not in DEFAULT_ENCODERS:
+    if modality not in DEFAULTS:
         raise UnknownEncoder(
             f"{modality} items have no frozen encoder",
             got=modality,
-            allowed=", ".join(DEFAULT_ENCODERS),
+            allowed=", ".join(DEFAULTS),
             remedy="Tables are encoded by a TableEncoder, fitted to their labelled rows.",
         )
-    return DEFAULT_ENCODERS[modality]
+    return DEFAULTS[modality]
 
 
 def encoder_names() -> dict[str, Modality]:

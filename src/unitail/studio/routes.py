@@ -13,6 +13,7 @@ from starlette.background import BackgroundTask
 from starlette.responses import FileResponse, Response, StreamingResponse
 
 import unitail
+from unitail.answer_defaults import DOUBTFUL, NOVEL
 from unitail.errors import InvalidInput
 from unitail.studio import page_data
 from unitail.studio.changes import ASIDE, ActionResult, Origin, Snapshot, StoreUnavailable
@@ -20,7 +21,6 @@ from unitail.studio.exports import ResultKind, zip_folder
 from unitail.studio.studio import Studio
 from unitail.web.replies import JsonReply
 from unitail.wording import shown
-from unitail.workflows.answers import DOUBTFUL, NOVEL
 from unitail.workflows.sort_files import SortBy
 
 MAX_ITEMS = 100_000

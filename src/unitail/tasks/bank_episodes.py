@@ -15,7 +15,7 @@ from torch import Tensor
 from unitail.banks.cross import CrossTable
 from unitail.banks.npy_file import expect_random_reads
 from unitail.banks.table import FeatureTable
-from unitail.encoder_aliases import encoder_name
+from unitail.encoder_names import encoder_name
 from unitail.errors import UserError
 from unitail.framework.episode import Episode, check_finite
 from unitail.randomness import choose

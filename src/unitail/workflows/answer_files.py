@@ -191,7 +191,7 @@ def _answer_cells(records: Sequence[Record], result: Answers) -> list[dict[str, 
 
 
 def _about(answer: Answer | None, record: Record, reason: str) -> dict[str, Any]:
-    """Return the columns that every table of answers has, see `inputs.tables`."""
+    """Return the columns that every table of answers has, see `inputs/table_files.py`."""
     user_label = record.label if record.item is None else ""
     state = answer.state if answer else State.GIVEN if user_label else State.SKIPPED
     return {

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from unitail.answer_defaults import DOUBTFUL, NOVEL
 from unitail.encoders.encoder import Modality
 from unitail.encoders.encoding import Vectors
 from unitail.estimator.classifier import TailClassifier
@@ -22,10 +23,6 @@ from unitail.inputs.encode import Unread
 from unitail.inputs.input_encoder import InputEncoder
 from unitail.inputs.items import Items
 
-DOUBTFUL = 0.8
-"""Answers of a lower probability are doubtful: one in five or more of those just below is wrong."""
-NOVEL = 0.95
-"""Items of this novelty or more are marked: about one in twenty items of the known classes is."""
 DIGITS = 6
 NAMED = 3
 """Number of examples, and of columns, that are named beside an answer."""

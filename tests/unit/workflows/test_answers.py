@@ -1,7 +1,8 @@
 import pytest
 
+from unitail.answer_defaults import DOUBTFUL, NOVEL
 from unitail.encoders.encoder import Modality
-from unitail.workflows.answers import DOUBTFUL, NOVEL, Answer, Answers, State
+from unitail.workflows.answers import Answer, Answers, State
 
 
 def _answer(place: int, name: str, p: float = 0.9, novelty: float = 0.2) -> Answer:

@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import unitail
+from unitail.answer_defaults import DOUBTFUL, NOVEL
 from unitail.encoders.encoder import Modality
 from unitail.files import disk_errors, followed, write_text
 from unitail.inputs.items import Items, LabelledItems
 from unitail.progress import OnProgress
 from unitail.wording import numbered, some
-from unitail.workflows.answers import DOUBTFUL, NOVEL, Answer, Answers, State
+from unitail.workflows.answers import Answer, Answers, State
 from unitail.workflows.html_report.previews import Examples, Room, item_as_html, item_at, link
 
 FOLDER = Path(__file__).parent

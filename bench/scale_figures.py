@@ -60,10 +60,10 @@ def figures() -> dict[str, str]:
         "| the same with a pool of 1,000 |": (
             f" {tens(pool)} rows a CPU second | {hours(pool)} core hours |"
         ),
-        "| memory of the process that shares out |": memory(),
+        "| memory of the coordinating process |": memory(),
         "- *Measured*:": measured(),
-        "- *Foretold*:": foretold(),
-        "3. *The process that shares out.*": sharing(costs["dispatch_seconds"]),
+        "- *Predicted*:": predicted(),
+        "3. *The coordinating process.*": sharing(costs["dispatch_seconds"]),
     }
     return {begin: begin + rest for begin, rest in lines.items()}
 
@@ -91,7 +91,7 @@ def measured() -> str:
     )
 
 
-def foretold() -> str:
+def predicted() -> str:
     """Return the line on the simulated rates of one and two workers."""
     said = {(name, workers): row_of("simulated.md", name, workers)[4]
             for name in ("local", "ray") for workers in "12"}  # fmt: skip
@@ -99,8 +99,8 @@ def foretold() -> str:
     assert beyond is not None
     return (
         f" {said['local', '1']} and {said['local', '2']} of that for one and two processes,"
-        f" {said['ray', '1']} and {said['ray', '2']} for actors; further away than 15 %:"
-        f" {beyond[1]}."
+        f" {said['ray', '1']} and {said['ray', '2']} for actors;"
+        f" {beyond[1]} was off by more than 15 %."
     )
 
 
@@ -109,7 +109,7 @@ def sharing(seconds: dict[str, Any]) -> str:
     local, ray = (1000 * seconds[name] for name in ("local", "ray"))
     fed = round(CHUNK / seconds["ray"], -4)
     return (
-        f" It gives away a chunk in {local:.1f} ms of CPU time, to actors of Ray in {ray:.1f}: with"
+        f" It hands out a chunk in {local:.1f} ms of CPU time, to actors of Ray in {ray:.1f}: with"
         f" chunks of {CHUNK} that feeds some {fed:,.0f} images a second, far beyond"
     )
 

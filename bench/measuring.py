@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import re
 import shlex
 import statistics
 import sys
@@ -106,7 +107,8 @@ def command_line(**places: Path) -> str:
     script = "/".join(("bench", *Path(sys.argv[0]).resolve().parts)).rpartition("/bench/")[2]
     command = shlex.join(["python", f"bench/{script}", *sys.argv[1:]])
     for name, place in places.items():
-        command = command.replace(str(place), name)
+        # The path alone: its name may also be a part of an option's, or of another path.
+        command = re.sub(rf"(?<![\w./-]){re.escape(str(place))}(?![\w.-])", name, command)
     return command
 
 

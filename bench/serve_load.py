@@ -22,6 +22,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import torch
 from measuring import Page
 from scipy import stats
 from serving import Load, Server, Work, images, load_bare, load_server, server, vectors
@@ -137,12 +138,15 @@ def main() -> None:
     parser.add_argument("--connections", type=int, nargs="+", default=CONNECTIONS)
     parser.add_argument("--max-requests", type=int, default=64, help="that the server takes on")
     parser.add_argument("--overload", type=int, default=8, help="the same, of the one overloaded")
+    parser.add_argument("--threads", type=int, default=1, help="of torch, in server and loop")
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    os.environ["OMP_NUM_THREADS"] = str(args.threads)  # of the server, which inherits it
     about = (
-        f"Server and clients on the same {os.cpu_count()} cores, torch on one thread each; load of"
-        f" the machine at the start {os.getloadavg()[0]:.1f}, so rates are low and ratios are what"
-        " to read."
+        f"Server and clients on the same {os.cpu_count()} cores, torch on"
+        f" {numbered(args.threads, 'thread')} in the server and in the loop; load of the machine at"
+        f" the start {os.getloadavg()[0]:.1f}."
     )
     if args.rounds:
         about += f" {numbered(args.rounds, 'round')} of {args.seconds:g} s for each line."

@@ -38,10 +38,10 @@ from measuring import Page
 from scipy import stats
 
 from unitail import TailClassifier
+from unitail.engines.chunk_results import ChunkFolder
 from unitail.engines.encoding import EncodeChunk
 from unitail.engines.engine import Chunk, ChunkReport, Engine, Work
 from unitail.engines.local import LocalEngine
-from unitail.engines.results import ChunkFolder
 from unitail.engines.rows import JobRows, open_rows
 from unitail.engines.storage import Storage
 from unitail.workflows.predict import answer_rows

@@ -22,7 +22,7 @@ from unitail.framework.statistics import MeanInterval
 from unitail.framework.task import accuracy
 from unitail.learners.checkpoint import load_model
 from unitail.learners.in_context import InContextLearner
-from unitail.nn.projection import WidthReduction
+from unitail.nn.random_projection import WidthReduction
 from unitail.randomness import stream
 from unitail.tail.model import Tail
 from unitail.tasks.bank_episodes import BankEpisodes

@@ -88,7 +88,7 @@ def card(
         *(bank_row(each, bank) for each, bank in sorted(banks.items())),
         "",
         "A fifth of tiny_imagenet's classes was kept out for validation; a fifth of batches was"
-        " disguised (`tasks/disguise.py`). Licences are those that the sources state; several"
+        " disguised (`tasks/augmentation.py`). Licences are those that the sources state; several"
         " sets are for research.",
         "",
         "## Validation, one draw",

@@ -51,6 +51,7 @@ queries = 2
 LATER = {
     "columns on one scale, missing values": (
         "estimator/scaling.py",
+        "estimator/array_or_table.py",
         "encoders/table_view.py",
     ),
     "regressions weighed by evidence": ("relational/weighing.py",),

@@ -19,9 +19,9 @@ from unitail.randomness import stream
 from unitail.tail.config import TailConfig
 from unitail.tail.model import Tail
 from unitail.tasks.arrays import ArrayTask
+from unitail.tasks.augmentation import Disguised
 from unitail.tasks.bank_episodes import BankEpisodes
 from unitail.tasks.batches import EpisodeRanges, EpisodeSource, MixedSource, QueryShares
-from unitail.tasks.disguise import Disguised
 from unitail.tasks.synthetic.bags import RandomBagTasks
 from unitail.tasks.synthetic.gaussian import GaussianTasks
 from unitail.tasks.synthetic.networks import RandomNetworkTasks

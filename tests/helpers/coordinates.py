@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from unitail.framework.episode import Episode
-from unitail.nn.projection import (
+from unitail.nn.random_projection import (
     CoordinateSubset,
     ExtendedPermutation,
     LinearMap,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pyarrow
 
+from unitail.engines.chunk_results import ChunkFolder
 from unitail.engines.engine import Chunk, ChunkReport, Work
-from unitail.engines.results import ChunkFolder
 from unitail.engines.storage import Storage
 from unitail.errors import InvalidInput
 

@@ -9,7 +9,7 @@ from hypothesis import given
 
 from helpers.builders import Sizes, sizes, small_model
 from helpers.coordinates import compose, permute_features
-from unitail.nn.projection import ProjectionKind, WidthReduction
+from unitail.nn.random_projection import ProjectionKind, WidthReduction
 from unitail.nn.slot_model import Draw
 from unitail.randomness import stream
 

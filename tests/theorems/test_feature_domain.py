@@ -18,7 +18,7 @@ from helpers.coordinates import FeaturesReordered, permute_features
 from helpers.twin_runs import WIDTH, largest_change, trained
 from unitail.framework.episode import Episode
 from unitail.nn.episode_model import Normalisation
-from unitail.nn.projection import ExtendedPermutation
+from unitail.nn.random_projection import ExtendedPermutation
 from unitail.nn.slot_model import Draw
 from unitail.randomness import stream
 from unitail.tail.model import Tail

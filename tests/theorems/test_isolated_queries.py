@@ -8,7 +8,7 @@ from hypothesis import given
 
 from helpers.builders import Sizes, sizes, small_model
 from unitail.framework.episode import Episode, Query, Support
-from unitail.nn.projection import ProjectionKind, WidthReduction
+from unitail.nn.random_projection import ProjectionKind, WidthReduction
 from unitail.randomness import stream
 
 MODEL = small_model()

@@ -14,7 +14,7 @@ from helpers.builders import random_support, small_model
 from unitail.baselines.gpicl import Gpicl, GpiclConfig
 from unitail.framework.episode import Episode, Query, Support
 from unitail.nn.episode_model import Visibility
-from unitail.nn.projection import ProjectionKind, WidthReduction
+from unitail.nn.random_projection import ProjectionKind, WidthReduction
 from unitail.randomness import stream
 from unitail.tail.model import Tail
 

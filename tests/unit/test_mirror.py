@@ -18,7 +18,7 @@ ELSEWHERE = {
     "engines/encoding.py": "unit/engines/test_job.py",
     "engines/engine.py": "unit/engines/test_local.py",  # the base class of all
     "engines/chunk_items.py": "unit/engines/test_rows.py",
-    "engines/results.py": "unit/engines/test_job.py",
+    "engines/chunk_results.py": "unit/engines/test_job.py",
     "estimator/saving/folder.py": "unit/estimator/test_classifier_saving.py",
     "estimator/saving/content.py": "unit/estimator/test_classifier_saving.py",
     "inputs/folders.py": "unit/inputs/test_read_folders.py",

@@ -32,8 +32,8 @@ from unitail.encoders.cache import FILE, FeatureCache
 from unitail.encoders.images import read_image
 from unitail.encoders.registry import make_encoder
 from unitail.encoders.sounds import read_sound
+from unitail.engines.chunk_results import ChunkFolder
 from unitail.engines.engine import ChunkReport
-from unitail.engines.results import ChunkFolder
 from unitail.engines.storage import Storage
 from unitail.errors import UserError
 from unitail.estimator.classifier import TailClassifier

@@ -14,7 +14,7 @@ from unitail.baselines.sequences import copy_for_queries, gather_answers
 from unitail.configuration import require_at_least, take_words
 from unitail.errors import require
 from unitail.nn.episode_model import Normalisation, ShardUnit, Visibility
-from unitail.nn.projection import FixedWidth
+from unitail.nn.random_projection import FixedWidth
 from unitail.nn.slot_model import SlotModel, in_working_precision
 from unitail.nn.transformer import INIT_GAIN, Transformer, WaitingSupport, numbers_per_token
 from unitail.randomness import stream

@@ -20,7 +20,7 @@ from unitail.baselines.sequences import (
 from unitail.configuration import require_at_least, take_words
 from unitail.errors import require
 from unitail.nn.episode_model import Normalisation, ShardUnit, Visibility
-from unitail.nn.projection import LinearMap
+from unitail.nn.random_projection import LinearMap
 from unitail.nn.slot_model import SlotModel, in_working_precision
 from unitail.nn.transformer import (
     Transformer,

@@ -10,9 +10,9 @@ import typer
 from unitail.cli.console import bar, print_rows, report_unreadable
 from unitail.encoders.cache import FeatureCache, default_cache
 from unitail.engines.choice import EngineChoice
+from unitail.engines.chunk_results import Summary
 from unitail.engines.drawn_pool import drawn_pool
 from unitail.engines.job import answer_rows_to_folder
-from unitail.engines.results import Summary
 from unitail.engines.rows import JobRows, open_rows
 from unitail.engines.storage import Storage
 from unitail.errors import InvalidConfig

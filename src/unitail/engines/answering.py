@@ -10,9 +10,9 @@ from typing import Any
 
 from unitail.encoders.encoding import Vectors
 from unitail.engines.chunk_items import Reading
+from unitail.engines.chunk_results import ChunkFolder
 from unitail.engines.encoding import row_reasons, unreadable_rows
 from unitail.engines.engine import Chunk, ChunkReport
-from unitail.engines.results import ChunkFolder
 from unitail.errors import optional
 from unitail.estimator.classifier import TailClassifier
 from unitail.inputs.encode import encode, unread_items

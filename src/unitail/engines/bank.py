@@ -13,8 +13,8 @@ from unitail.banks.bank import FeatureBank
 from unitail.banks.manifest import BankManifest, FeatureType
 from unitail.banks.writer import BankWriter
 from unitail.encoders.encoder import Encoder
+from unitail.engines.chunk_results import ChunkFolder, Summary
 from unitail.engines.encoding import ADDED
-from unitail.engines.results import ChunkFolder, Summary
 from unitail.errors import InvalidInput
 from unitail.inputs.cells import texts_of, unescape_formula
 from unitail.inputs.table_files import prefix_beside

@@ -12,8 +12,8 @@ from unitail.encoders.encoder import Encoder
 from unitail.encoders.encoding import Vectors, encode_items
 from unitail.encoders.hashing import content_hash
 from unitail.engines.chunk_items import Reading
+from unitail.engines.chunk_results import ChunkFolder
 from unitail.engines.engine import MAX_NAMED, Chunk, ChunkReport
-from unitail.engines.results import ChunkFolder
 from unitail.errors import optional
 from unitail.inputs.items import Items
 from unitail.inputs.table_files import prefix_beside

@@ -14,10 +14,10 @@ from unitail.banks.bank import FeatureBank
 from unitail.encoders.encoder import Encoder
 from unitail.engines.answering import AnswerChunk
 from unitail.engines.bank import BankFacts, write_bank
+from unitail.engines.chunk_results import ChunkFolder, Summary
 from unitail.engines.chunks import CHUNK_ROWS
 from unitail.engines.encoding import EncodeChunk
 from unitail.engines.engine import Chunk, ChunkReport, Engine, Work
-from unitail.engines.results import ChunkFolder, Summary
 from unitail.engines.rows import JobRows
 from unitail.engines.storage import Storage
 from unitail.errors import InvalidConfig

@@ -164,7 +164,7 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         like "standard", and each column also gets steps at its quantiles, and a weight by its
         information about the classes (`unitail.encoders.table_view`). "none": only missing values
         are imputed. "auto": "table" for data frames read by an `encoder`, and for arrays that look
-        like a table (`unitail.estimator.scaling`): few columns carry all distances and their
+        like a table (`unitail.estimator.array_or_table`): few columns carry all distances and their
         spreads differ by much, or values are missing, or there are at most 8 columns and at least
         20 rows per class. Otherwise "none".
     parts : sequence of int or None, default=None

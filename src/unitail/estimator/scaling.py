@@ -1,22 +1,7 @@
-r"""Standardisation of columns, where an array looks like a table.
+"""The preprocessing of columns: standardisation, missing values, and the view of a table.
 
-The model reads distances and angles, so a column in grams outweighs one in tons. The features of an
-encoder must not be scaled: the spread of each shows how much it matters. Whether an array is a
-table is decided by the variances v_j of its d non-constant columns over the n support rows, with
-f = n - 1:
-
-    few carry it        1 + ((Σ v)² / Σ v² - 1) (1 + 2/f)  <  MAX_CARRIERS
-    and spreads differ  log(mean v) - mean(log v) - bias - error  >  MIN_DISPARITY
-
-The first is the effective number of columns behind the distances: dozens or hundreds for an
-encoder, only those with the largest numbers for a table. The factor removes what chance adds to
-Σ v² (a sample variance has E v² = (1 + 2/f) (E v)²). The second is the log ratio of the arithmetic
-to the geometric mean of the variances, zero if all are equal; bias = log(f/2) - ψ(f/2) is what
-chance adds to it, and error = √(ψ'(f/2) / d) is its standard error (both as in Bartlett's test). A
-unit or shift common to all columns changes nothing. Fewer than `MIN_ROWS` rows cannot show
-differences in spread. An array with missing values is a table, too. So is one of at most
-`MAX_NARROW` columns, which no encoder makes, if it has `MIN_NARROW` rows per class: with fewer
-rows, steps show no more than lines do, and scales are poorly estimated.
+`array_or_table.py` decides whether the columns of an array are scaled at all: the features of an
+encoder must not be.
 
 Standardisation is that of `unitail.encoders.tables`: (x - mean) / deviation, clipped at
 `MAX_DEVIATIONS`, with the median in place of a missing value, and an indicator column if the
@@ -39,21 +24,10 @@ from numpy.typing import NDArray
 from unitail.encoders.table_view import CHUNK, TableView, numeric_coordinates
 from unitail.encoders.tables import MAX_DEVIATIONS, TableEncoder, weight
 from unitail.errors import InvalidConfig, require
+from unitail.estimator.array_or_table import is_table, vary
 from unitail.estimator.rows import Rows
 from unitail.inputs.input_encoder import InputEncoder, MixedEncoder
 from unitail.learners.parts import check_widths, split_columns
-
-MAX_CARRIERS = 8.0
-"""Encoders of 50 to 2,048 features have 16 or more, tables with mixed units at most 5."""
-MIN_DISPARITY = 1.0
-"""Reached by two columns if one spreads five times as far as the other."""
-MIN_ROWS = 3
-MAX_NARROW, MIN_NARROW = 8, 20
-"""Most columns of a narrow array, and the rows per class from which it counts as a table."""
-MAX_POWER = 1000
-"""Largest power of two to rescale by: squares then neither overflow nor vanish."""
-CONSTANT = 1e-12
-"""Columns that vary by less, relative to their values, are constant up to rounding."""
 
 Floats = NDArray[np.float64]
 
@@ -175,9 +149,7 @@ class Scaling:
         """Build the scaling for a support, resolving "auto"."""
         assert isinstance(scale, Scale)
         if scale is Scale.AUTO:
-            narrow = rows.features.shape[1] <= MAX_NARROW and len(rows) >= MIN_NARROW * rows.ways
-            table = narrow or looks_like_table(rows.features)
-            scale = Scale.TABLE if table else Scale.NONE
+            scale = Scale.TABLE if is_table(rows) else Scale.NONE
         return cls(rows, scale, tells_missing=tells_missing)
 
     def __call__(self, rows: NDArray[Any]) -> NDArray[Any]:
@@ -246,51 +218,12 @@ class Scaling:
         size = np.frexp(np.nanmax(np.abs(values), axis=0))[1]
         small = np.ldexp(values, -size)
         deviation = np.ldexp(np.nanstd(small, axis=0), size)
-        varies = _vary(np.nanmin(values, axis=0), np.nanmax(values, axis=0)) & (deviation > 0)
+        varies = vary(np.nanmin(values, axis=0), np.nanmax(values, axis=0)) & (deviation > 0)
         factor = np.divide(1, deviation, out=np.zeros_like(deviation), where=varies)
         absent = np.isnan(values).sum(axis=0) * self.tells_missing
         # One coordinate of 0 or √2 w gives the same distance as a one-hot pair of 0 or w.
         missing = [np.sqrt(2) * weight([len(values) - n, n]) if n else 0.0 for n in absent.tolist()]
         return np.ldexp(np.nanmean(small, axis=0), size), factor, np.array(missing)
-
-
-def looks_like_table(support: NDArray[Any]) -> bool:
-    """Return whether columns (n, d_T) have units of their own, by the rule above."""
-    if np.isnan(support).any():
-        return True
-    freedom = len(support) - 1
-    # Only ratios matter; rescaling by a power of two keeps squares from overflowing.
-    lowest, highest = (np.asarray(each(axis=0), np.float64) for each in (support.min, support.max))
-    size = np.frexp(max(-lowest.min(), highest.max()))[1]
-    unit = np.ldexp(1.0, np.clip(-size, -MAX_POWER, MAX_POWER))
-    support = np.multiply(support, unit, dtype=np.float64)
-    varies = _vary(lowest * unit, highest * unit)
-    variances = support.var(axis=0)[varies]
-    variances = variances[variances > 0]
-    if len(support) < MIN_ROWS or len(variances) < 2:
-        return False
-    few = carriers(variances, freedom) < MAX_CARRIERS
-    return bool(few and disparity(variances, freedom) > MIN_DISPARITY)
-
-
-def carriers(variances: Floats, freedom: int) -> float:
-    """Return the effective number of columns, given their variances over freedom + 1 rows."""
-    observed = variances.sum() ** 2 / np.square(variances).sum()
-    return float(1 + (observed - 1) * (1 + 2 / freedom))
-
-
-def disparity(variances: Floats, freedom: int) -> float:
-    """Return a lower bound on how much variances, over freedom + 1 rows, differ."""
-    from scipy.special import digamma, polygamma
-
-    bias = np.log(freedom / 2) - digamma(freedom / 2)
-    error = np.sqrt(polygamma(1, freedom / 2) / len(variances))
-    return float(np.log(variances.mean()) - np.log(variances).mean() - bias - error)
-
-
-def _vary(lowest: NDArray[Any], highest: NDArray[Any]) -> NDArray[np.bool_]:
-    largest = np.maximum(np.abs(lowest), np.abs(highest))
-    return np.asarray(highest - lowest > CONSTANT * largest)
 
 
 @dataclass(frozen=True, eq=False)

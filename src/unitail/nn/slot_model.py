@@ -13,7 +13,7 @@ from torch import Tensor
 from unitail.errors import DrawMismatch, TooManyClasses, require
 from unitail.framework.episode import Support
 from unitail.nn.episode_model import EpisodeModel, FeatureScale, Normalisation, Visibility
-from unitail.nn.projection import Projection
+from unitail.nn.random_projection import Projection
 from unitail.randomness import random_injections
 
 Memory = TypeVar("Memory")

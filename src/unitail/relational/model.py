@@ -24,7 +24,7 @@ from unitail.nn.episode_model import (
     Visibility,
     at_least_float32,
 )
-from unitail.nn.projection import Projection, ProjectionKind, ProjectionLaw, WidthReduction
+from unitail.nn.random_projection import Projection, ProjectionKind, ProjectionLaw, WidthReduction
 from unitail.nn.transformer import initialise_linear
 from unitail.randomness import stream
 from unitail.relational.block import EVERY_CLASS, ClassList, FusedBlock, LayerCache

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from unitail.configuration import require_at_least, take_words
 from unitail.errors import require
 from unitail.nn.episode_model import Normalisation, Visibility
-from unitail.nn.projection import ProjectionKind, WidthReduction
+from unitail.nn.random_projection import ProjectionKind, WidthReduction
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from unitail.nn.episode_model import ShardUnit, Visibility
-from unitail.nn.projection import ProjectionLaw
+from unitail.nn.random_projection import ProjectionLaw
 from unitail.nn.slot_model import SlotModel, in_working_precision
 from unitail.nn.transformer import (
     SupportMemory,

@@ -16,9 +16,9 @@ from unitail.framework.episode import Episode
 from unitail.nn.episode_model import AnyModel, EpisodeDraw, Visibility
 from unitail.nn.slot_model import SlotModel
 from unitail.randomness import draw_between, draw_uniform, pick
+from unitail.tasks.augmentation import Disguised
 from unitail.tasks.bank_episodes import BankEpisodes
 from unitail.tasks.batches import Batch, EpisodeSource, MixedSource
-from unitail.tasks.disguise import Disguised
 from unitail.training.recipe import BankChoice, Recipe
 
 

@@ -34,7 +34,7 @@ class BankChoice:
     data_set_weights: dict[str, float] = field(default_factory=dict)
     """Sampling weights of data sets, by name; the default is a data set's number of classes."""
     disguised: float = 0.0
-    """Share of batches whose features and classes are disguised; see `tasks/disguise.py`."""
+    """Share of batches whose features and classes are disguised; see `tasks/augmentation.py`."""
 
     def __post_init__(self) -> None:
         for name in ("banks", "held_out_from"):

@@ -16,7 +16,7 @@ from unitail.training.processes import Processes
 from unitail.training.recipe import Recipe
 from unitail.training.run_folder import Progress, RunFolder, RunRecord, Start
 from unitail.training.run_log import Entry, Reporter, RunLog
-from unitail.training.state import collect_state, collect_weights, restore_state
+from unitail.training.sharded_state import collect_state, collect_weights, restore_state
 from unitail.training.step import TrainingStep
 from unitail.training.stopping import StopRequest
 from unitail.training.validation import Validator

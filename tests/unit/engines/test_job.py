@@ -17,10 +17,10 @@ from unitail.encoders.cache import FeatureCache
 from unitail.encoders.registry import make_encoder
 from unitail.engines import storage
 from unitail.engines.bank import BankFacts
+from unitail.engines.chunk_results import ChunkFolder, Summary
 from unitail.engines.encoding import EncodeChunk
 from unitail.engines.job import answer_rows_to_folder, encode_rows, encode_rows_to_bank
 from unitail.engines.local import LocalEngine
-from unitail.engines.results import ChunkFolder, Summary
 from unitail.engines.rows import open_rows
 from unitail.engines.storage import Storage
 from unitail.errors import CannotWrite, InvalidInput

@@ -11,9 +11,9 @@ import pytest
 import unitail
 from unitail import TailClassifier
 from unitail.encoders.tables import TableEncoder
+from unitail.engines.chunk_results import ChunkFolder, Summary
 from unitail.engines.job import answer_rows_to_folder
 from unitail.engines.local import LocalEngine
-from unitail.engines.results import ChunkFolder, Summary
 from unitail.engines.rows import open_rows
 from unitail.engines.storage import Storage
 from unitail.errors import CannotWrite, InvalidConfig

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 from helpers.sounds import write_sounds
 from helpers.works import Die, Note, Refuse, chunks_of, noted, workers
 from unitail.cli.main import app
+from unitail.engines.chunk_results import ChunkFolder
 from unitail.engines.ray_cluster import QUIET, RayEngine
-from unitail.engines.results import ChunkFolder
 from unitail.engines.storage import Storage
 from unitail.errors import InvalidInput, UserError
 

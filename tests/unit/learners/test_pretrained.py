@@ -19,7 +19,7 @@ from unitail.learners.pretrained import (
     write_manifest,
 )
 from unitail.nn.episode_model import Visibility
-from unitail.nn.projection import ProjectionKind
+from unitail.nn.random_projection import ProjectionKind
 from unitail.relational.config import PRESETS
 from unitail.relational.model import Relational
 from unitail.tail.model import Tail

@@ -3,7 +3,7 @@ import torch
 
 from helpers.builders import random_episode, small_model
 from unitail.errors import TooManyExamples, WrongWidth
-from unitail.nn.projection import FixedWidth
+from unitail.nn.random_projection import FixedWidth
 from unitail.nn.slot_model import class_scores
 from unitail.randomness import stream
 

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from helpers.builders import random_episode, random_support
 from unitail.errors import InvalidConfig, TooManyClasses
 from unitail.nn.episode_model import FeatureScale, Normalisation, Visibility
-from unitail.nn.projection import ProjectionLaw
+from unitail.nn.random_projection import ProjectionLaw
 from unitail.nn.slot_model import SlotModel, class_scores
 from unitail.randomness import stream
 from unitail.tail.config import TailConfig

@@ -13,6 +13,7 @@ from unitail.configuration import from_table
 from unitail.errors import InvalidConfig, UserError
 from unitail.framework.episode import Episode
 from unitail.randomness import stream
+from unitail.tasks.augmentation import Disguised
 from unitail.tasks.bank_episodes import BankEpisodes
 from unitail.tasks.batches import (
     BatchShape,
@@ -22,7 +23,6 @@ from unitail.tasks.batches import (
     QueryShares,
     check_counts,
 )
-from unitail.tasks.disguise import Disguised
 from unitail.tasks.synthetic.bags import RandomBagTasks
 from unitail.tasks.synthetic.gaussian import GaussianTasks
 from unitail.tasks.synthetic.networks import RandomNetworkTasks

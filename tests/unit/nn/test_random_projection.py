@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from unitail.nn.projection import (
+from unitail.nn.random_projection import (
     OrthonormalReduction,
     Projection,
     ProjectionKind,

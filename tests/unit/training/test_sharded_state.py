@@ -3,7 +3,7 @@ import copy
 import torch
 from torch import nn
 
-from unitail.training.state import collect_state, restore_state
+from unitail.training.sharded_state import collect_state, restore_state
 
 
 def step(model: nn.Module, optimiser: torch.optim.Optimizer) -> None:

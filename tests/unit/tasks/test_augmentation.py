@@ -5,8 +5,8 @@ import torch
 
 from unitail.framework.episode import Episode
 from unitail.randomness import stream
+from unitail.tasks.augmentation import WIDTHS, Disguised, DisguisedBatch
 from unitail.tasks.batches import Batch, EpisodeRanges
-from unitail.tasks.disguise import WIDTHS, Disguised, DisguisedBatch
 from unitail.tasks.synthetic.gaussian import GaussianTasks
 
 WIDTH = 64

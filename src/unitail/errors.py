@@ -4,10 +4,13 @@ Every `UserError` states what is wrong, what was given, what is allowed and how 
 """
 
 import enum
+import inspect
+import warnings
 from importlib import import_module
 from typing import Any, TypeVar
 
 Choice = TypeVar("Choice", bound=enum.StrEnum)
+PACKAGE = __name__.partition(".")[0]
 
 
 class UnitailError(Exception):
@@ -170,6 +173,14 @@ def choice(kind: type[Choice], value: object, name: str) -> Choice:
     if value not in allowed:
         raise InvalidConfig(f"{name} is unknown", got=value, allowed=", ".join(allowed))
     return kind(value)
+
+
+def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn about the line of the user's code that called this package, however deep the call."""
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == PACKAGE:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
 
 
 def optional(module: str, *, extra: str) -> Any:  # noqa: ANN401 - optional packages have no types here

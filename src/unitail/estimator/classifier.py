@@ -6,10 +6,8 @@ to this one: `fitted` (a support that the model has read), `prediction_sets`, `n
 """
 
 import copy
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -26,9 +24,9 @@ from sklearn.utils.validation import (
 
 from unitail.answer_defaults import COVERAGE
 from unitail.encoders.encoder import Encoder
-from unitail.errors import InvalidConfig, InvalidInput, TableSizeWarning, require
+from unitail.errors import InvalidConfig, InvalidInput, TableSizeWarning, require, warn_user
 from unitail.estimator.cost import Plan, Sizes, make_plan
-from unitail.estimator.fitted import Fitted, KeptExamples
+from unitail.estimator.fitted import Fitted, KeptExamples, read_only
 from unitail.estimator.influence import (
     Influence,
     above_mean,
@@ -41,7 +39,7 @@ from unitail.estimator.prediction_sets import (
     SavedScores,
     calibration_folds,
     check_coverage,
-    check_isolated,
+    isolated_probabilities,
     prediction_sets,
 )
 from unitail.estimator.rows import (
@@ -64,7 +62,13 @@ from unitail.estimator.saving.folder import (
     save_classifier,
 )
 from unitail.estimator.scaling import Scale, Scales, for_parts, from_plain, plain, scale_after
-from unitail.estimator.settings import Settings, class_weights, draw_seed
+from unitail.estimator.settings import (
+    Settings,
+    class_weights,
+    draw_seed,
+    parameters_of,
+    unchanged_on_error,
+)
 from unitail.estimator.support_size import MAX_SUPPORT
 from unitail.estimator.suspicious_labels import MAX_PROBABILITY, SuspiciousLabel, suspicious_labels
 from unitail.inputs.encode import (
@@ -146,7 +150,8 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     precision : {"auto", "single", "double"}, default="auto"
         Dtype of the computation; "auto" is double for supports of up to 256 rows. In double
         precision, the order of rows and which rows are passed together do not change predictions;
-        in single precision they change probabilities by about 1e-5.
+        in single precision they change probabilities by about 1e-5, and by up to 1e-4 where
+        supports have a thousand rows or more.
     encoder : str, Encoder, dict or None, default=None
         How the items in X become vectors. None: X already holds vectors. "auto": decided by what X
         holds in `fit`. Paths (or strings that name files) are encoded by file suffix; other strings
@@ -297,28 +302,29 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             The classifier itself.
 
         """
+        with unchanged_on_error(self):
+            # 1. Encode items, after a look at the labels: encoding may take long.
+            inputs = None
+            if self.encoder is not None:
+                check_consistent_length(X, y)
+                inputs = choose_encoder(self.encoder, X, self.device)
+            vectors = self._vectors(inputs, X)
+            # 2. Validate; rows are kept in double precision, so their dtype makes no difference.
+            features, labels = checked(self, vectors, y, dtype=np.float64, order="C", copy=True)
+            # 3. Number the classes; leave out rows of weight zero.
+            rows, classes = weighted_rows(features, labels, sample_weight)
+            # 4. Let the model read the rows and the pool, with this fit's own draws.
+            seed = draw_seed(self.random_state)
+            drawn = None if pool is None else self._pool(pool, inputs, seed)
+            self._learn(rows, classes, seed, inputs, None, drawn)
         self._expected: NDArray[Any] | None = None
-        # 1. Encode items, after a look at the labels: encoding may take long.
-        inputs = None
-        if self.encoder is not None:
-            check_consistent_length(X, y)
-            inputs = choose_encoder(self.encoder, X, self.device)
-        vectors = self._vectors(inputs, X)
-        # 2. Validate; rows are kept in double precision, so their dtype makes no difference.
-        features, labels = checked(self, vectors, y, dtype=np.float64, order="C", copy=True)
-        # 3. Number the classes; leave out rows of weight zero.
-        rows, classes = weighted_rows(features, labels, sample_weight)
-        # 4. Let the model read the rows and the pool, with this fit's own draws.
-        seed = draw_seed(self.random_state)
-        drawn = None if pool is None else self._pool(pool, inputs, seed)
-        self._learn(rows, classes, seed, inputs, None, drawn)
         self._weightless = np.empty(0, dtype=np.int64)
         if sample_weight is not None:
             weights = _check_sample_weight(sample_weight, features, dtype=np.float64)
             self._weightless = np.flatnonzero(weights == 0)
         # 5. Warn if another method is likely to be better.
         for note in self._fitted.size_notes:
-            warnings.warn(f"{note}.", TableSizeWarning, stacklevel=2)
+            warn_user(f"{note}.", TableSizeWarning)
         return self
 
     def predict(self, X: Examples) -> NDArray[Any]:
@@ -399,13 +405,13 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 allowed="one of them",
             )
         check_coverage(coverage)  # before the slow part
-        scores = self._fitted.held_out_scores
         if log_proba is not None:
-            check_isolated(self._fitted.settings.visibility)
-            return prediction_sets(np.exp(log_proba), scores, coverage)
+            visibility = self._fitted.settings.visibility
+            probabilities = isolated_probabilities(log_proba, len(self.classes_), visibility)
+            return prediction_sets(probabilities, self._fitted.held_out_scores, coverage)
         rows = self._validated(X)
         answers = self._log_probabilities(self._fitted.isolated, rows)
-        sets = prediction_sets(np.exp(answers), scores, coverage)
+        sets = prediction_sets(np.exp(answers), self._fitted.held_out_scores, coverage)
         sets[self._is_blank(rows)] = True  # no class can be ruled out
         return sets
 
@@ -476,15 +482,13 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         fitted, rows = self._fitted.isolated, self._validated(X)
         log_proba = self._log_probabilities(fitted, rows)
         places = class_places(self.classes_, label, log_proba)
-        mask, values = ~self._is_blank(rows), np.zeros((len(rows), len(fitted.rows)))
+        mask = ~self._is_blank(rows)
+        values = np.zeros((len(rows), len(fitted.rows) + len(self._weightless)))
         if mask.any():
-            values[mask] = row_influence(fitted, rows[mask], places[mask])
-        weightless = self._weightless  # rows that were passed to fit, but not read
-        return Influence(
-            labels=self.classes_[places],
-            score=above_mean(log_proba, places),
-            values=np.insert(values, weightless - np.arange(len(weightless)), 0, axis=1),
-        )
+            chosen = np.ix_(mask, self._kept_places)
+            values[chosen] = row_influence(fitted, rows[mask], places[mask])
+        score = above_mean(log_proba, places)
+        return Influence(labels=self.classes_[places], score=score, values=values)
 
     def column_influence(
         self,
@@ -532,8 +536,7 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         def score(queries: NDArray[Any], classes: NDArray[np.int64]) -> NDArray[np.float64]:
             return above_mean(self._log_probabilities(fitted, queries), classes)
 
-        starts = fitted.rows.features
-        seed = fitted.settings.seed
+        starts, seed = fitted.rows.features, fitted.settings.seed
         return Influence(
             labels=self.classes_[places],
             score=above_mean(log_proba, places),
@@ -558,14 +561,16 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         list of SuspiciousLabel
-            With `place` (the index of the row in `fit`), `label`, `likely` (the more probable
-            class) and the probabilities of both; the least probable label comes first.
+            With `place` (the index of the row, as `remove` and `influence` count), `label`,
+            `likely` (the more probable class) and the probabilities of both; the least probable
+            label comes first.
 
         """
         check_is_fitted(self)
         rows = self._fitted.rows
         held_out = self._fitted.held_out(calibration_folds(rows))
-        return suspicious_labels(held_out, rows.class_indices, self.classes_, max_probability)
+        flagged = suspicious_labels(held_out, rows.class_indices, self.classes_, max_probability)
+        return [replace(each, place=int(self._kept_places[each.place])) for each in flagged]
 
     def add(self, X: Examples, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Add labelled rows, of known or new classes; the result equals a fit on all rows.
@@ -659,7 +664,7 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rows, settings = self._fitted.rows, self._fitted.settings
         every = np.arange(len(rows) + len(self._weightless))
         removed = check_places(places, len(every))
-        remaining = rows.take(~np.isin(np.delete(every, self._weightless), removed))
+        remaining = rows.take(~np.isin(self._kept_places, removed))
         classes, indices = encode_labels(self.classes_[remaining.class_indices])
         remaining = replace(remaining, class_indices=indices, ways=len(classes))
         remaining = remaining.weighing(remaining.given_weights)
@@ -683,22 +688,25 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         """
         check_is_fitted(self)
-        fitted = self._fitted
-        seed, pool = fitted.settings.seed, self._pool(X, self._inputs, fitted.settings.seed)
+        fitted, seed = self._fitted, self._fitted.settings.seed
+        pool = self._pool(X, self._inputs, seed)
         if fitted.pool is not None:
             pool = drawn_pool(np.concatenate([fitted.pool, pool]), seed)
         scale = fitted.settings.scale
         return self._learn(fitted.rows, self.classes_, seed, self._inputs, scale, pool)
 
     def kept_examples(self) -> KeptExamples:
-        """Return the vectors and labels that the fitted classifier keeps of its examples."""
+        """Return the vectors and labels that the fitted classifier keeps of its examples.
+
+        The arrays cannot be written to; copy what you want to change.
+        """
         check_is_fitted(self)
-        rows = self._fitted.rows
+        fitted = self._fitted
         return KeptExamples(
-            vectors=rows.features,
-            labels=self.classes_[rows.class_indices],
+            vectors=read_only(fitted.rows.features),
+            labels=self.classes_[fitted.rows.class_indices],
             encoder=self._inputs,
-            pool=self._fitted.pool,
+            pool=None if fitted.pool is None else read_only(fitted.pool),
         )
 
     def plan(
@@ -835,6 +843,12 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.allow_nan = tags.input_tags.sparse = True
         return tags
 
+    @property
+    def _kept_places(self) -> NDArray[np.int64]:
+        """Places, among all rows passed to `fit` and `add`, of the rows that were kept."""
+        given = np.arange(len(self._fitted.rows) + len(self._weightless))
+        return np.delete(given, self._weightless)
+
     def _vectors(self, encoder: InputEncoder | None, X: Examples) -> Any:  # noqa: ANN401
         """Encode X, or return it in a form that scikit-learn can validate; arrays are unchanged."""
         is_array = encoder is None and type(X) is np.ndarray
@@ -873,8 +887,7 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         scores = saved.scores_for(rows, settings, pool) if saved else None
         fitted = Fitted.of(rows, settings, pool, scores)
         self.classes_, self._inputs, self._fitted = classes, inputs, fitted
-        names = parameter_names(type(self))  # type: ignore[arg-type]
-        self._learned_with = {name: getattr(self, name) for name in names}
+        self._learned_with = parameters_of(self)
         self.visibility_ = str(fitted.settings.visibility)
         self.dropped_columns_ = {} if inputs is None else dict(inputs.dropped)
         self.scaled_ = any(each.standardises for each in for_parts(fitted.settings.scale, [0]))
@@ -942,9 +955,3 @@ def checked(estimator: BaseEstimator, vectors: Any, *labels: Any, **options: Any
             raise
         raise explained from error
     return valid
-
-
-@cache
-def parameter_names(kind: type[BaseEstimator]) -> tuple[str, ...]:
-    """Return the names of an estimator's parameters; cached, as reading the signature is slow."""
-    return tuple(kind._get_param_names())

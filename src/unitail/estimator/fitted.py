@@ -60,6 +60,13 @@ class KeptExamples:
     """Unlabelled rows that were read with them, (u, d_T)."""
 
 
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a view of an array that cannot be written to."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Fitted:
     """The labelled rows, and the hypothesis that the model made of them.

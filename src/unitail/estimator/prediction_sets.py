@@ -23,7 +23,7 @@ import torch
 from numpy.typing import NDArray
 
 from unitail.configuration import to_table
-from unitail.errors import InvalidConfig
+from unitail.errors import InvalidConfig, InvalidInput
 from unitail.estimator.rows import Rows
 from unitail.estimator.settings import Settings
 from unitail.learners.pretrained import sealed_as, shipped_folder
@@ -145,14 +145,28 @@ def _add(digest: Any, name: str, value: Any) -> None:  # noqa: ANN401 - hashlib 
         digest.update(json.dumps(plain, default=str).encode())
 
 
-def check_isolated(visibility: Visibility) -> None:
-    """Refuse prediction sets from answers that depend on the other queries."""
+def isolated_probabilities(
+    log_proba: object, ways: int, visibility: Visibility
+) -> NDArray[np.float64]:
+    """Return probabilities (m, K) of log-probabilities that a user passes back, or refuse them.
+
+    Sets cannot be made of answers that depend on the other queries.
+    """
     if not visibility.isolates_queries:
         raise InvalidConfig(
             "prediction sets need answers to one row at a time",
             got=f"log_proba with visibility='{visibility}'",
             allowed="X, or log_proba with visibility='isolated'",
         )
+    array = np.asarray(log_proba, dtype=np.float64)
+    if array.ndim != 2 or array.shape[1] != ways or np.isnan(array).any():
+        raise InvalidInput(
+            "log_proba does not hold log-probabilities of these classes",
+            got="NaN" if np.isnan(array).any() else f"shape {array.shape}",
+            allowed=f"shape (m, {ways}), as predict_log_proba returns",
+            remedy="Pass what predict_log_proba of this classifier returned.",
+        )
+    return np.exp(array)
 
 
 def check_coverage(coverage: object, name: str = "coverage") -> None:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight
 
-from unitail.errors import InvalidConfig, InvalidEpisode, WeightWarning
+from unitail.errors import InvalidConfig, InvalidEpisode, WeightWarning, warn_user
 from unitail.framework.episode import Support
 from unitail.inputs.encode import converted
 from unitail.randomness import content_ranks
@@ -130,11 +130,10 @@ def repeats(weights: NDArray[np.float64]) -> NDArray[np.int64]:
         shares = weights / weights.max()
         copies = shares * ((limit - len(shares)) / shares.sum())
         shown = f"{total:,.0f}" if total < MAX_TOLD else f"{total:.1e}"
-        warnings.warn(
+        warn_user(
             f"sample_weight amounts to {shown} copies of rows: at most {limit:,} are made, so"
             " weights are rounded; give weights of more similar size to keep them exact.",
             WeightWarning,
-            stacklevel=2,
         )
     return np.maximum(np.round(copies), 1).astype(np.int64)
 

@@ -2,15 +2,18 @@
 
 import copy
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from torch import Tensor
 
@@ -296,3 +299,26 @@ def _check_one_class_weighting(parameters: Parameters) -> None:
             got=repr(parameters.class_weight),
             allowed=f"None, '{BALANCED}', or numbers above 0 by label",
         )
+
+
+@contextmanager
+def unchanged_on_error(estimator: BaseEstimator) -> Iterator[None]:
+    """Restore an estimator's attributes if an error leaves it between two fits."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
+
+
+def parameters_of(estimator: BaseEstimator) -> dict[str, Any]:
+    """Return an estimator's parameters, as `get_params` does, but without copying any."""
+    return {name: getattr(estimator, name) for name in _parameter_names(type(estimator))}
+
+
+@cache
+def _parameter_names(kind: type[BaseEstimator]) -> tuple[str, ...]:
+    """Return the names of an estimator's parameters; cached, as reading the signature is slow."""
+    return tuple(kind._get_param_names())

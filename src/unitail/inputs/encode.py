@@ -6,7 +6,6 @@ files and tables of the command line, the second for X of `TailClassifier`.
 """
 
 import sys
-import warnings
 from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -30,6 +29,7 @@ from unitail.errors import (
     UnknownEncoder,
     Unreadable,
     optional,
+    warn_user,
 )
 from unitail.inputs.cells import reading_of
 from unitail.inputs.columns import Layout, lay_out
@@ -267,7 +267,7 @@ def _fit_frame(encoder: str | Mapping[str, str], frame: Any, device: str) -> Inp
     remedy = "; to choose an encoder for a column: encoder={column: ...}" if guessed else ""
     for place, note in enumerate(fitted.notes):
         if guessed or not (isinstance(fitted, MixedEncoder) and place == 0):
-            warnings.warn(f"{note}{'' if place else remedy}.", ColumnWarning, stacklevel=4)
+            warn_user(f"{note}{'' if place else remedy}.", ColumnWarning)
     return fitted
 
 
@@ -282,7 +282,7 @@ def vectors_of(encoder: InputEncoder | None, inputs: Any, cache: object = AUTO) 
     used = choose_cache(cache, single=isinstance(inputs, Sized) and len(inputs) == 1)
     [vectors] = encode(encoder, inputs, cache=used)
     if used is not None and used.trouble is not None:
-        warnings.warn(used.trouble, stacklevel=4)
+        warn_user(used.trouble)
     return vectors.features
 
 
@@ -299,11 +299,10 @@ def vectors_of_queries(encoder: InputEncoder | None, inputs: Any, cache: object 
         return vectors_of(encoder, inputs, cache)
     first = int(np.flatnonzero(blank)[0])
     are = "is" if blank.sum() == 1 else "are"
-    warnings.warn(
+    warn_user(
         f"{blank.sum():,} of {numbered(len(blank), 'item')} {are} blank (first at index {first}):"
         " answered with the shares of the classes among the examples.",
         BlankWarning,
-        stacklevel=4,
     )
     chosen = np.flatnonzero(~blank)
     filled = inputs.iloc[chosen] if is_frame(inputs) else [inputs[place] for place in chosen]

@@ -87,3 +87,11 @@ def test_numbers_whose_sums_have_no_end_are_refused(number: float) -> None:
     classifier.fit([[0.0, np.nan], [1.0, 2.0]], [0, 1])
     with pytest.raises(InvalidInput, match="X holds a number that is too large"):
         classifier.predict([[np.nan, float(2.0**1023)]])
+
+
+def test_warnings_name_the_line_of_the_user_however_deep_the_call() -> None:
+    classifier = TailClassifier(encoder=Letters()).fit(TEXTS, KINDS)
+    for ask in (classifier.predict, classifier.predict_set, classifier.novelty):
+        with pytest.warns(BlankWarning) as caught:
+            ask(["", "abb"])
+        assert [each.filename for each in caught] == [__file__]

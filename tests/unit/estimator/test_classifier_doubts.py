@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from unitail.errors import InvalidConfig
+from unitail.errors import InvalidConfig, InvalidInput
 from unitail.estimator.classifier import TailClassifier
 
 GENERATOR = np.random.default_rng(0)
@@ -42,3 +42,15 @@ def test_either_rows_or_what_was_said_about_them_is_asked() -> None:
         classifier.predict_set()
     with pytest.raises(InvalidConfig, match=r"got both X and log_proba; allowed: one of them"):
         classifier.predict_set(X, log_proba=classifier.predict_log_proba(X))
+
+
+def test_log_probabilities_of_other_classes_are_refused() -> None:
+    classifier = TailClassifier(random_state=0).fit(X, Y)
+    log_proba = classifier.predict_log_proba(X[:2])
+    impossible = np.array([[0.0, -np.inf, -np.inf]])
+    assert classifier.predict_set(log_proba=impossible).tolist() == [[True, False, False]]
+    wrong = {"shape (2, 2)": log_proba[:, :2], "shape (3,)": log_proba[0]}
+    for got, given in {**wrong, "NaN": np.full((1, 3), np.nan)}.items():
+        with pytest.raises(InvalidInput) as caught:
+            classifier.predict_set(log_proba=given)
+        assert f"got {got}; allowed: shape (m, 3)" in str(caught.value)

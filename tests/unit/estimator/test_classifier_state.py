@@ -82,3 +82,27 @@ def test_a_pickled_classifier_carries_its_own_model(tmp_path: Path) -> None:
 
 def test_the_shipped_model_is_not_pickled() -> None:
     assert len(pickle.dumps(TailClassifier().fit(X, Y))) < 5000
+
+
+def test_a_fit_that_fails_leaves_the_last_one_as_it_was() -> None:
+    classifier = TailClassifier(random_state=0).partial_fit(X, Y, classes=[0, 1, 2, 3])
+    expected = classifier.predict_proba(Q)
+    wider = np.hstack([X, X])
+    with pytest.raises(InvalidEpisode, match="at least two classes"):
+        classifier.fit(wider, np.zeros(len(Y)))
+    assert np.array_equal(classifier.predict_proba(Q), expected)
+    with pytest.raises(InvalidEpisode, match="labels that the first call did not name"):
+        classifier.partial_fit(X[:1], [7])
+    unfitted = TailClassifier()
+    with pytest.raises(InvalidEpisode, match="at least two classes"):
+        unfitted.fit(X, np.zeros(len(Y)))
+    with pytest.raises(NotFittedError):
+        unfitted.predict(Q)
+
+
+def test_kept_examples_cannot_be_changed_behind_the_classifier() -> None:
+    kept = TailClassifier().fit(X, Y, pool=Q).kept_examples()
+    assert kept.pool is not None
+    for array in (kept.vectors, kept.pool):
+        with pytest.raises(ValueError, match="read-only"):
+            array[:] = 0

@@ -50,3 +50,14 @@ def test_every_row_of_a_reduced_support_is_asked() -> None:
 def test_a_probability_out_of_range_is_refused(value: float) -> None:
     with pytest.raises(InvalidConfig, match="max_probability is out of range"):
         TailClassifier(random_state=0).fit(X, Y).flag_labels(value)
+
+
+def test_places_count_rows_of_weight_zero_as_remove_does() -> None:
+    wrong = Y.copy()
+    wrong[30] = (Y[30] + 1) % 4
+    weights = np.ones(40)
+    weights[[0, 7, 12]] = 0
+    classifier = TailClassifier().fit(X, wrong, sample_weight=weights)
+    [flagged] = classifier.flag_labels()
+    assert (flagged.place, flagged.label, flagged.likely) == (30, wrong[30], Y[30])
+    assert classifier.remove([flagged.place]).flag_labels() == []

@@ -315,7 +315,7 @@ def unchanged_on_error(estimator: BaseEstimator) -> Iterator[None]:
 
 def parameters_of(estimator: BaseEstimator) -> dict[str, Any]:
     """Return an estimator's parameters, as `get_params` does, but without copying any."""
-    return {name: getattr(estimator, name) for name in _parameter_names(type(estimator))}
+    return {name: getattr(estimator, name) for name in _parameter_names(type(estimator))}  # type: ignore[arg-type]
 
 
 @cache

@@ -30,7 +30,7 @@ class TableSizeWarning(UserWarning):
 
 
 class WeightWarning(UserWarning):
-    """Sample weights differ by so much that they have to be rounded."""
+    """Weights of rows have to be rounded, or a weight is for a class without rows."""
 
 
 class UserError(UnitailError, ValueError):

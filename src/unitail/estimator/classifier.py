@@ -190,7 +190,7 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         normalised. By Bayes' rule this is a `class_prior` proportional to the weight times the
         class's share of the support. "balanced" is n / (n_classes * rows of the class), which is
         the balanced prior: classes of few rows are not drowned out. Classes that are not named have
-        weight 1.
+        weight 1; labels that no row has are ignored, with a `WeightWarning`.
     cache : "auto", bool, str or Path, default="auto"
         Where the vectors that an encoder makes are cached, so equal items are encoded only once.
         "auto": in the user's cache (see `unitail cache`); a single item is looked up but not

@@ -35,6 +35,8 @@ MANY_ROWS, FEW_FOLDS = 500, 5
 """With more rows than this, fewer folds are used: what remains still represents all rows."""
 MAX_CALIBRATED = 2000
 """Largest number of rows of a large support that are left out for prediction sets."""
+TOLERANCE = 1e-6
+"""Largest allowed difference between the sum of given probabilities and one."""
 WITHOUT_EFFECT = frozenset({"device", "chunk_size", "visibility", "class_shares"})
 """Settings that do not affect the scores, since these come from isolated queries."""
 LATER = frozenset({"counts", "weights", "class_weight", "pool", "parts"})
@@ -166,7 +168,16 @@ def isolated_probabilities(
             allowed=f"shape (m, {ways}), as predict_log_proba returns",
             remedy="Pass what predict_log_proba of this classifier returned.",
         )
-    return np.exp(array)
+    probabilities = np.exp(array)
+    sums = probabilities.sum(axis=1)
+    if not np.allclose(sums, 1, atol=TOLERANCE):
+        raise InvalidInput(
+            "log_proba does not hold log-probabilities",
+            got=f"rows whose exponentials sum to {sums[np.abs(sums - 1).argmax()]:.3g}",
+            allowed="rows whose exponentials sum to 1",
+            remedy="Pass what predict_log_proba of this classifier returned.",
+        )
+    return probabilities
 
 
 def check_coverage(coverage: object, name: str = "coverage") -> None:

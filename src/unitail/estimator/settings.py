@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state
 from torch import Tensor
 
 from unitail.devices import choose_device
-from unitail.errors import InvalidConfig, require
+from unitail.errors import InvalidConfig, WeightWarning, require, warn_user
 from unitail.estimator.scaling import Scales, read_scale
 from unitail.learners.checkpoint import load_model
 from unitail.learners.class_shares import prior_offsets
@@ -178,22 +178,26 @@ class Settings:
 
 
 def class_weights(given: Any, classes: Sequence[Any]) -> NDArray[np.float64] | None:  # noqa: ANN401
-    """Return the weight of each class (K,) from the user's weights by label; the default is 1."""
+    """Return the weight of each class (K,) from the user's weights by label; the default is 1.
+
+    A label that no row has is reported and ignored: a class may lose its rows, or get them later.
+    """
     if given is None or isinstance(given, np.ndarray):
         return given
     named = dict(given) if isinstance(given, Mapping) else {None: 0.0}
-    place_of = {label: place for place, label in enumerate(classes)}
-    weights = np.ones(len(classes))
-    for label, weight in named.items():
+    for weight in named.values():
         number = weight if isinstance(weight, int | float | np.number) else 0.0
         require(
-            label in place_of and 0 < float(number) < np.inf,
+            0 < float(number) < np.inf,
             "class_weight",
             got=repr(given),
-            allowed=f"None, '{BALANCED}', or numbers above 0 by label, of {some(place_of, 5)}",
+            allowed=f"None, '{BALANCED}', or numbers above 0 by label, of {some(classes, 5)}",
         )
-        weights[place_of[label]] = float(number)
-    return weights
+    absent = set(named).difference(classes)
+    if absent:
+        labels = some(sorted(map(repr, absent)), 5)
+        warn_user(f"class_weight names {labels}, which no row has.", WeightWarning)
+    return np.array([float(named.get(label, 1.0)) for label in classes])
 
 
 def _read_shares(given: str | ArrayLike | None, ways: int, name: str) -> Tensor | None:

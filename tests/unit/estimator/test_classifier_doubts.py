@@ -54,3 +54,5 @@ def test_log_probabilities_of_other_classes_are_refused() -> None:
         with pytest.raises(InvalidInput) as caught:
             classifier.predict_set(log_proba=given)
         assert f"got {got}; allowed: shape (m, 3)" in str(caught.value)
+    with pytest.raises(InvalidInput, match=r"got rows whose exponentials sum to \d"):
+        classifier.predict_set(log_proba=classifier.predict_proba(X[:2]))  # not their logarithms

@@ -180,7 +180,23 @@ def test_balanced_weights_are_the_balanced_prior() -> None:
     assert answers(weight)[:, 2].mean() > answers(plain)[:, 2].mean() + 0.01
 
 
-@pytest.mark.parametrize("given", [{9: 2.0}, {0: 0.0}, {0: "much"}, "uneven", [1, 2, 3]])
+def test_weights_of_classes_without_rows_are_reported_and_wait_for_them() -> None:
+    first = Y < 2
+    with pytest.warns(WeightWarning, match="class_weight names 2, which no row has"):
+        streamed = TailClassifier(class_weight={2: 9.0}).partial_fit(X[first], Y[first])
+    np.testing.assert_array_equal(
+        answers(streamed), answers(TailClassifier().fit(X[first], Y[first]))
+    )
+    whole = answers(streamed.partial_fit(X[~first], Y[~first]))
+    order = np.argsort(~first, kind="stable")
+    fitted = TailClassifier(class_weight={2: 9.0}).fit(X[order], Y[order])
+    np.testing.assert_array_equal(whole, answers(fitted))
+    with pytest.warns(WeightWarning, match="class_weight names 2"):
+        fitted.remove(np.flatnonzero(Y[order] == 2))
+    assert fitted.classes_.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("given", [{0: 0.0}, {0: "much"}, {9: -1.0}, "uneven", [1, 2, 3]])
 def test_weights_of_classes_that_cannot_be_are_refused(given: Any) -> None:  # noqa: ANN401
     with pytest.raises(InvalidConfig, match=r"class_weight is out of range: got .*; allowed: None"):
         TailClassifier(class_weight=given).fit(X, Y)

@@ -284,12 +284,13 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         y : array-like of shape (n,)
             Labels of two or more classes: strings, numbers or booleans.
         sample_weight : array-like of shape (n,), default=None
-            How often each row counts. A whole number is exactly that many copies of the row; zero
-            leaves it out. Other weights are turned into whole numbers of copies: the smallest
-            weight becomes as few copies, ten at most, as keep all ratios within 5 %, so (1, 1.5)
-            becomes (2, 3). The copies are limited to 10,000, or twice the rows of X if that is
-            more. Beyond that limit, weights are rounded so as to make at most 1,000 copies, or
-            twice the rows of X if that is more, with a `WeightWarning`.
+            How often each row counts. An integer counts as exactly that many copies of the row in
+            predictions and sets (novelty counts each row once); zero leaves it out. Other weights
+            are turned into whole numbers of copies: the smallest weight becomes as few copies, ten
+            at most, as keep all ratios within 5 %, so (1, 1.5) becomes (2, 3). The copies are
+            limited to 10,000, or twice the rows of X if that is more. Beyond that limit, weights
+            are rounded so as to make at most 1,000 copies, or twice the rows of X if that is more,
+            with a `WeightWarning`.
         pool : array-like of shape (u, n_features), or u items for the encoder, default=None
             Unlabelled rows that resemble the queries to come; for isolated predictions of models
             that take a pool, as the default model does. The pool is read once, with the labelled

@@ -20,12 +20,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from unitail.errors import warn_user
 from unitail.framework.episode import Support
 from unitail.framework.learner import Inference, Paradigm, reseeded
 
 MAX_ITERATIONS = 200
 TOLERANCE = 1e-6
 """The iteration stops when no offset changes by this much."""
+MAX_MISSING = 0.5
+"""Number of queries by which a class may miss its share without a warning."""
 
 
 def prior_offsets(class_indices: NDArray[np.int64], prior: Tensor) -> Tensor:
@@ -45,6 +48,10 @@ def impose_shares(log_probabilities: Tensor, shares: Tensor) -> Tensor:
         offsets = offsets + change
         if float(change.abs().max()) < TOLERANCE:
             break
+    else:  # answers that are all but certain may need longer
+        missing = float((target.exp() - expected.exp()).abs().max())
+        if missing > MAX_MISSING:
+            warn_user(f"The class shares were not reached: a class lacks {missing:.1f} queries.")
     return (log_probabilities + offsets).log_softmax(dim=-1)
 
 

@@ -10,7 +10,7 @@ from rich.table import Column, Table
 from unitail.cli.console import bar, print_cache_trouble, print_lines, report_unreadable
 from unitail.devices import choose_device
 from unitail.encoders.cache import default_cache
-from unitail.estimator.fitted import ClassifierLearner
+from unitail.estimator.as_learner import ClassifierLearner
 from unitail.framework.learner import Inference
 from unitail.inputs.input_encoder import InputEncoder
 from unitail.inputs.items import ReadOptions

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -24,15 +23,11 @@ from unitail.estimator.rows import Rows, as_support
 from unitail.estimator.scaling import (
     AnyScaling,
     PartsScaling,
-    Scale,
-    Scales,
     Scaling,
     after_unlabelled,
 )
-from unitail.estimator.settings import Parameters, Settings, draw_seed
+from unitail.estimator.settings import Settings
 from unitail.estimator.support_size import check_joint_call, pair_limit, read_large, reduced
-from unitail.framework.episode import Support
-from unitail.framework.learner import Paradigm
 from unitail.inputs.input_encoder import InputEncoder
 from unitail.learners.class_shares import impose_shares
 from unitail.learners.in_context import MAX_STATES, episodes_at_once
@@ -153,7 +148,7 @@ class Fitted:
         scaled = torch.from_numpy(self.scaling(queries)).unsqueeze(0)
         # No gradients are needed, and this makes the answer to a single row a fifth faster.
         with torch.inference_mode():
-            answers = _adjusted(self.hypothesis(scaled), self.offsets, self.class_shares)
+            answers = adjusted(self.hypothesis(scaled), self.offsets, self.class_shares)
             result: NDArray[np.float64] = answers[0].cpu().numpy()
         return result
 
@@ -281,7 +276,7 @@ class Fitted:
             pool = _stacked(scalings, [read] * len(group))
         answers = self.learner.infer(support, queries, pool)
         offsets = self.settings.offsets(support.class_indices.numpy(), support.ways)
-        answers = _adjusted(answers, offsets, None)
+        answers = adjusted(answers, offsets, None)
         return HeldOut(group.ravel(), answers.exp().flatten(0, 1).cpu().numpy())
 
     def _leave_out_and_reduce(self, fold: NDArray[np.int64]) -> HeldOut:
@@ -295,89 +290,13 @@ class Fitted:
         return HeldOut(fold, np.exp(answers))
 
 
-@dataclass(frozen=True, eq=False)
-class ClassifierLearner:
-    """`TailClassifier` as a learner: its predictions after a fit, for a batch of episodes.
-
-    With randomised models, draws differ between the episodes of a batch, and between seeds.
-    """
-
-    settings: Settings
-    paradigm = Paradigm.IMPLICIT
-
-    @classmethod
-    def of(cls, classifier: Parameters, random_state: int = 0) -> "ClassifierLearner":
-        """Build the learner from a classifier's parameters."""
-        return cls(Settings.of(classifier, draw_seed(random_state)))
-
-    def infer(self, support: Support, query_features: Tensor) -> Tensor:
-        """Answer queries given the supports: log-probabilities (B, m, K)."""
-        features, queries = support.features.cpu().double(), query_features.cpu()
-        indices = support.class_indices.cpu().numpy()
-        limit = pair_limit(self.settings, support.ways, support.feature_dim)
-        whole = limit is None or support.num_support <= limit
-        scaled = _scaled_alone(support, queries, self.settings.scale) if whole else None
-        if scaled is None:  # each support is scaled and reduced by itself
-            episodes = zip(features.numpy(), indices, queries.numpy(), strict=True)
-            return torch.stack([self._infer_one(*episode, support.ways) for episode in episodes])
-        learner = self.settings.learner(support.num_support)
-        answers = learner.infer(replace(support, features=scaled[0]), scaled[1])
-        offsets = self.settings.offsets(indices, support.ways)
-        return _adjusted(answers, offsets, self.settings.shares(support.ways))
-
-    def with_seed(self, seed: int) -> "ClassifierLearner":
-        """Return the same learner with other draws; see `framework.learner.reseeded`."""
-        return ClassifierLearner(replace(self.settings, seed=seed))
-
-    def _infer_one(
-        self,
-        rows: NDArray[Any],
-        class_indices: NDArray[np.int64],
-        queries: NDArray[Any],
-        ways: int,
-    ) -> Tensor:
-        """Return the log-probabilities (m, K) of one episode of a batch."""
-        fitted = Fitted.of(Rows(rows, class_indices, ways), self.settings)
-        return torch.from_numpy(fitted.log_probabilities(queries))
-
-
-def _scaled_alone(support: Support, queries: Tensor, scale: Scales) -> tuple[Tensor, Tensor] | None:
-    """Scale each of B supports and its queries (B, m, d_T) independently.
-
-    None if values are missing, as the indicator columns may differ between episodes; likewise for
-    parts, unless all of them are left unscaled.
-    """
-    features, indices = support.features.cpu().double(), support.class_indices.cpu().numpy()
-    if features.isnan().any() or queries.isnan().any():
-        return None
-    if isinstance(scale, tuple):
-        return (features, queries) if set(scale) == {Scale.NONE} else None
-    rows = [
-        Rows(vectors, labels, support.ways)
-        for vectors, labels in zip(features.numpy(), indices, strict=True)
-    ]
-    scalings = [Scaling.of(each, scale) for each in rows]
-    if all(scaling.choice is Scale.NONE for scaling in scalings):
-        return features, queries
-
-    def scaled(rows: Tensor) -> Tensor:
-        episodes = zip(scalings, rows.double(), strict=True)
-        blocks = [torch.from_numpy(scaling(block.numpy())) for scaling, block in episodes]
-        # Episodes may differ in the number of columns with steps; padding with zeros changes no
-        # distance or angle.
-        width = max(block.shape[1] for block in blocks)
-        return torch.stack([F.pad(block, (0, width - block.shape[1])) for block in blocks])
-
-    return scaled(features), scaled(queries)
-
-
 def _stacked(scalings: Sequence[AnyScaling], rows: Iterable[NDArray[Any]]) -> Tensor:
     """Scale B blocks of rows, each with its own scaling, and stack them: (B, m, d_T)."""
     blocks = [scaling(block) for scaling, block in zip(scalings, rows, strict=True)]
     return torch.from_numpy(np.stack(blocks))
 
 
-def _adjusted(answers: Tensor, offsets: Tensor | None, shares: Tensor | None) -> Tensor:
+def adjusted(answers: Tensor, offsets: Tensor | None, shares: Tensor | None) -> Tensor:
     """Add class offsets (B, K) to answers (B, m, K), normalise, and impose class shares (K,)."""
     # Double precision makes probabilities sum to one as closely as callers expect.
     answers = answers.double()

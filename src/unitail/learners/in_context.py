@@ -6,7 +6,7 @@ memory, not answers.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import torch
@@ -109,6 +109,7 @@ class InContextHypothesis:
         )
 
 
+@dataclass(frozen=True, eq=False)
 class InContextLearner:
     """The learning algorithm that emerges from a meta-trained model.
 
@@ -118,33 +119,28 @@ class InContextLearner:
 
     Features may have any floating-point dtype, support and queries each their own, and may be on
     any device: both are scaled and converted in the same way, which the support decides.
-
-    `visibility` replaces the model's own; anything that the network can compute is allowed, whether
-    it was trained for it or not. Isolated queries are answered in chunks of `chunk_size` per
-    episode, or as many as memory allows. Otherwise all queries of a call are answered together, and
-    an answer depends on the others.
     """
 
-    def __init__(
-        self,
-        model: AnyModel,
-        *,
-        num_draws: int = 1,
-        seed: int = 0,
-        chunk_size: int | None = None,
-        visibility: Visibility | None = None,
-    ) -> None:
-        if num_draws < 1:
-            raise InvalidConfig("num_draws is out of range", got=num_draws, allowed="1 or more")
-        if chunk_size is not None and chunk_size < 1:
+    model: AnyModel
+    _: KW_ONLY
+    num_draws: int = 1
+    seed: int = 0
+    chunk_size: int | None = None
+    """Number of isolated queries of each episode to answer at once; None: what memory allows."""
+    visibility: Visibility | None = None
+    """Replaces the model's own; anything that the network can compute is allowed, whether it was
+    trained for it or not. If queries are not isolated, all queries of a call are answered together,
+    and an answer depends on the others."""
+
+    def __post_init__(self) -> None:
+        if self.num_draws < 1:
             raise InvalidConfig(
-                "chunk_size is out of range", got=chunk_size, allowed="1 or more, or None"
+                "num_draws is out of range", got=self.num_draws, allowed="1 or more"
             )
-        self.model = model
-        self.num_draws = num_draws
-        self.seed = seed
-        self.chunk_size = chunk_size
-        self.visibility = visibility
+        if self.chunk_size is not None and self.chunk_size < 1:
+            raise InvalidConfig(
+                "chunk_size is out of range", got=self.chunk_size, allowed="1 or more, or None"
+            )
 
     @property
     def paradigm(self) -> Paradigm:
@@ -180,13 +176,7 @@ class InContextLearner:
 
     def with_seed(self, seed: int) -> "InContextLearner":
         """Return the same learner with other draws; see `framework.learner.reseeded`."""
-        return InContextLearner(
-            self.model,
-            num_draws=self.num_draws,
-            seed=seed,
-            chunk_size=self.chunk_size,
-            visibility=self.visibility,
-        )
+        return replace(self, seed=seed)
 
     def infer(self, support: Support, query_features: Tensor, pool: Tensor | None = None) -> Tensor:
         """Return log-probabilities (B, m, K) of queries, given a support and optionally a pool."""

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unitail.errors import InvalidInput
-from unitail.estimator.fitted import ClassifierLearner
+from unitail.estimator.as_learner import ClassifierLearner
 from unitail.estimator.rows import Rows
 from unitail.studio.changes import Origin
 from unitail.studio.latest import Labelled

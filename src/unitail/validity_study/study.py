@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from unitail.errors import CannotSolve, UserError
+from unitail.estimator.as_learner import ClassifierLearner
 from unitail.estimator.classifier import TailClassifier
-from unitail.estimator.fitted import ClassifierLearner
 from unitail.framework.curves import BATCH, SHOTS, LearningCurve, learning_curve
 from unitail.framework.learner import Inference
 from unitail.framework.task import Task

@@ -13,8 +13,8 @@ from helpers.blobs import blobs
 from unitail.encoders.table_view import TableView
 from unitail.encoders.tables import TableEncoder
 from unitail.errors import TableSizeWarning
+from unitail.estimator.as_learner import ClassifierLearner
 from unitail.estimator.classifier import TailClassifier
-from unitail.estimator.fitted import ClassifierLearner
 from unitail.estimator.rows import Rows
 from unitail.estimator.scaling import Scale, Scaling
 from unitail.framework.episode import Support

@@ -50,7 +50,7 @@ class LargeCost:
 def large_cost(
     rows: int, width: int, ways: int, queries: int, *, at_once: int, itemsize: int
 ) -> LargeCost:
-    """Return the cost of reading `rows` and answering `queries`, so many `at_once`.
+    """Return the cost of reading `rows` rows and answering `queries` queries, `at_once` at a time.
 
     `itemsize` is the size of a number in bytes.
     """
@@ -84,7 +84,7 @@ def large_cost(
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Part:
     """Operations, and how many numbers are moved, kept, and in memory at once."""
 
@@ -100,17 +100,22 @@ def _gaussians(rows: int, width: int, ways: int, queries: int) -> _Part:
     if not guides:
         operations = count * (rows**3 + 2.0 * rows**2 * width) + 2 * queries * rows * (width + ways)
         kept = count * rows * (rows + ways)
-        return _Part(operations, count * 6.0 * rows**2, kept, 5 * rows**2 + queries * rows)
+        return _Part(
+            operations=operations,
+            moved=count * 6.0 * rows**2,
+            kept=kept,
+            at_once=5 * rows**2 + queries * rows,
+        )
     local_queries = queries + max(0, num_evidence_rows(rows, ways) - guides)
     searched = rows if rows <= MAX_SEARCHED else rows * PROBES / INDEX_CELLS
     near = 2.0 * NEAR**2 * (guides + width) + NEAR**3
     read = count * (3.0 * rows * guides**2 + 2.0 * rows * guides * width + guides**3)
     local = QUERIES * NEAR * (NEAR * 4 + guides + width * 3)
     return _Part(
-        read + local_queries * (2.0 * searched * width + near + guides**2),
-        count * 6.0 * rows * guides,
-        count * (rows * guides + 2 * guides**2),
-        local + 3 * guides**2 * 2,
+        operations=read + local_queries * (2.0 * searched * width + near + guides**2),
+        moved=count * 6.0 * rows * guides,
+        kept=count * (rows * guides + 2 * guides**2),
+        at_once=local + 3 * guides**2 * 2,
     )
 
 
@@ -123,8 +128,8 @@ def _committee(rows: int, width: int, ways: int, queries: int, at_once: int) -> 
     blocks = BLOCKS * (states + queries * listed) * STATE
     attention = BLOCKS * 2.0 * CARRIERS * (members + queries) * members * VALUES * known
     return _Part(
-        inverses + 2.0 * (1 + NUM_OPERATORS) * pairs * width + blocks + attention,
-        pairs * PAIR * 2.0 + (states + queries * listed) * STATE / 40,
-        pairs + NUM_OPERATORS * width**2 + BLOCKS * states * CARRIERS * VALUES,
-        pairs * PAIR + states * 300 + at_once * members,
+        operations=inverses + 2.0 * (1 + NUM_OPERATORS) * pairs * width + blocks + attention,
+        moved=pairs * PAIR * 2.0 + (states + queries * listed) * STATE / 40,
+        kept=pairs + NUM_OPERATORS * width**2 + BLOCKS * states * CARRIERS * VALUES,
+        at_once=pairs * PAIR + states * 300 + at_once * members,
     )

@@ -8,7 +8,7 @@ from helpers.known_learners import SolvesNothing, SureOfFirst
 from helpers.letters import Letters
 from unitail.baselines.proto_head import ProtoHead
 from unitail.errors import TooManyClasses
-from unitail.estimator.fitted import ClassifierLearner
+from unitail.estimator.as_learner import ClassifierLearner
 from unitail.estimator.rows import Rows
 from unitail.framework.episode import Support
 from unitail.framework.learner import Paradigm

@@ -1,0 +1,94 @@
+"""`TailClassifier` as a learner, for reports and benchmarks that ask batches of episodes."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor
+
+from unitail.estimator.fitted import Fitted, adjusted
+from unitail.estimator.rows import Rows
+from unitail.estimator.scaling import Scale, Scales, Scaling
+from unitail.estimator.settings import Parameters, Settings, draw_seed
+from unitail.estimator.support_size import pair_limit
+from unitail.framework.episode import Support
+from unitail.framework.learner import Paradigm
+
+
+@dataclass(frozen=True, eq=False)
+class ClassifierLearner:
+    """`TailClassifier` as a learner: its predictions after a fit, for a batch of episodes.
+
+    With randomised models, draws differ between the episodes of a batch, and between seeds.
+    """
+
+    settings: Settings
+    paradigm = Paradigm.IMPLICIT
+
+    @classmethod
+    def of(cls, classifier: Parameters, random_state: int = 0) -> "ClassifierLearner":
+        """Build the learner from a classifier's parameters."""
+        return cls(Settings.of(classifier, draw_seed(random_state)))
+
+    def infer(self, support: Support, query_features: Tensor) -> Tensor:
+        """Answer queries given the supports: log-probabilities (B, m, K)."""
+        features, queries = support.features.cpu().double(), query_features.cpu()
+        indices = support.class_indices.cpu().numpy()
+        limit = pair_limit(self.settings, support.ways, support.feature_dim)
+        whole = limit is None or support.num_support <= limit
+        scaled = _scaled_alone(support, queries, self.settings.scale) if whole else None
+        if scaled is None:  # each support is scaled and reduced by itself
+            episodes = zip(features.numpy(), indices, queries.numpy(), strict=True)
+            return torch.stack([self._infer_one(*episode, support.ways) for episode in episodes])
+        learner = self.settings.learner(support.num_support)
+        answers = learner.infer(replace(support, features=scaled[0]), scaled[1])
+        offsets = self.settings.offsets(indices, support.ways)
+        return adjusted(answers, offsets, self.settings.shares(support.ways))
+
+    def with_seed(self, seed: int) -> "ClassifierLearner":
+        """Return the same learner with other draws; see `framework.learner.reseeded`."""
+        return ClassifierLearner(replace(self.settings, seed=seed))
+
+    def _infer_one(
+        self,
+        rows: NDArray[Any],
+        class_indices: NDArray[np.int64],
+        queries: NDArray[Any],
+        ways: int,
+    ) -> Tensor:
+        """Return the log-probabilities (m, K) of one episode of a batch."""
+        fitted = Fitted.of(Rows(rows, class_indices, ways), self.settings)
+        return torch.from_numpy(fitted.log_probabilities(queries))
+
+
+def _scaled_alone(support: Support, queries: Tensor, scale: Scales) -> tuple[Tensor, Tensor] | None:
+    """Scale each of B supports and its queries (B, m, d_T) independently.
+
+    None if values are missing, as the indicator columns may differ between episodes; likewise for
+    parts, unless all of them are left unscaled.
+    """
+    features, indices = support.features.cpu().double(), support.class_indices.cpu().numpy()
+    if features.isnan().any() or queries.isnan().any():
+        return None
+    if isinstance(scale, tuple):
+        return (features, queries) if set(scale) == {Scale.NONE} else None
+    rows = [
+        Rows(vectors, labels, support.ways)
+        for vectors, labels in zip(features.numpy(), indices, strict=True)
+    ]
+    scalings = [Scaling.of(each, scale) for each in rows]
+    if all(scaling.choice is Scale.NONE for scaling in scalings):
+        return features, queries
+
+    def scaled(rows: Tensor) -> Tensor:
+        episodes = zip(scalings, rows.double(), strict=True)
+        blocks = [torch.from_numpy(scaling(block.numpy())) for scaling, block in episodes]
+        # Episodes may differ in the number of columns with steps; padding with zeros changes no
+        # distance or angle.
+        width = max(block.shape[1] for block in blocks)
+        return torch.stack([F.pad(block, (0, width - block.shape[1])) for block in blocks])
+
+    return scaled(features), scaled(queries)

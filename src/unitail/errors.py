@@ -83,7 +83,7 @@ class InvalidBank(UserError):
 class CannotWrite(UserError):
     """Something could not be written; what was there before is unchanged."""
 
-    remedy = "Free some room or name another folder; what was saved before is intact."
+    remedy = "Free some disk space or name another folder; what was saved before is intact."
 
 
 class MissingExtra(UserError):

@@ -182,7 +182,7 @@ def disk_errors(target: Path) -> Iterator[None]:
         raise CannotWrite(
             f"{target} could not be written",
             got=str(error),
-            allowed="a disk with room that can be written to",
+            allowed="a writable disk with free space",
         ) from error
 
 

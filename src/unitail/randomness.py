@@ -80,7 +80,7 @@ class PerEpisode:
         shape, device = (self.episodes, rows, columns), self.generator.device
         return torch.randn(shape, generator=self.generator, device=device)
 
-    def spread(self, rows: int, columns: int) -> Tensor:
+    def uniform_matrix(self, rows: int, columns: int) -> Tensor:
         """Draw uniform numbers between 0 and 1, (B, rows, columns)."""
         shape, device = (self.episodes, rows, columns), self.generator.device
         return torch.rand(shape, generator=self.generator, device=device)

@@ -37,7 +37,7 @@ def test_numbers_lie_in_their_range_and_fill_it() -> None:
     assert numbers.normal(2, 3).shape == (4000, 2, 3)
     even, orders = numbers.uniform((2, 6)), numbers.log_uniform((0.01, 100))
     assert even.shape == orders.shape == (4000, 1, 1)
-    spread = numbers.spread(2, 3)
+    spread = numbers.uniform_matrix(2, 3)
     assert spread.shape == (4000, 2, 3)
     assert (spread.min() < 0.01) & (spread.max() > 0.99) & (spread.max() <= 1)
     assert even.min() >= 2

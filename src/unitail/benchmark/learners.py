@@ -176,7 +176,7 @@ def _check_names(
     twice = sorted({name for name in written if name in known or written.count(name) > 1})
     if twice:
         raise UserError(
-            "a learner of your own has the name of another",
+            "one of your learners has another learner's name",
             got=", ".join(twice),
             allowed="names that no other learner has",
             remedy="Rename it in its file.",

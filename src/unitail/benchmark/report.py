@@ -197,8 +197,8 @@ def _facts(rows: Sequence[DataSetMeans], notes: Sequence[str]) -> Iterator[str]:
         " not: ask `unitail compare`."
     )
     exceptions = [
-        ("Fewer classes than asked for, all of them used", _exceptions(rows, "ways")),
-        ("Fewer queries of a class, for want of rows", _exceptions(rows, "queries")),
+        ("Fewer classes than requested; all are used", _exceptions(rows, "ways")),
+        ("Fewer queries per class, as there are too few rows", _exceptions(rows, "queries")),
     ]
     lines = [f"- {what}: {', '.join(names)}." for what, names in exceptions if names]
     lines += [f"- {note}" for note in notes]

@@ -63,7 +63,7 @@ class BenchRun:
     def notes(self) -> list[str]:
         """Return notes on tables that were left out or whose interval is not meaningful."""
         small = self.too_small()
-        notes = [f"Left out for want of rows: {', '.join(small)}."] if small else []
+        notes = [f"Left out because they have too few rows: {', '.join(small)}."] if small else []
         fixed = [
             f"{table.name} ({protocol.name})"
             for table in self.tables
@@ -72,8 +72,8 @@ class BenchRun:
         ]
         if fixed:
             notes.append(
-                "All rows are examples in every episode, so the interval knows nothing of other"
-                f" examples: {', '.join(fixed)}."
+                "All rows are examples in every episode, so the interval does not reflect"
+                f" the choice of examples: {', '.join(fixed)}."
             )
         return notes
 

@@ -75,7 +75,7 @@ class Plan:
 
     def __str__(self) -> str:
         reduced = ", after a reduction" if self.reduced else ""
-        reduced += f", {self.pool_read} beside them" if self.pool_read else ""
+        reduced += f", plus {self.pool_read} unlabelled rows" if self.pool_read else ""
         together = "all queries" if self.chunk_size is None else f"{self.chunk_size} queries"
         return (
             f"{self.support_read} rows read{reduced}, {together} at a time, in {self.precision}: "
@@ -99,7 +99,7 @@ def make_plan(settings: Settings, sizes: Sizes) -> Plan:
     else:
         check_joint_call(sizes.queries, settings.max_support)
         chunk, at_once = None, sizes.queries
-    read, answer = rehearse(
+    read, answer = trace_cost(
         model,
         num_support=kept,
         ways=sizes.classes,
@@ -185,7 +185,7 @@ class Speed:
         )
 
 
-def rehearse(
+def trace_cost(
     model: AnyModel,
     *,
     num_support: int,
@@ -207,7 +207,7 @@ def rehearse(
 
         indices = torch.zeros(1, num_support, dtype=torch.int64, device=model.device)
         support = Support(features=rows(num_support), class_indices=indices, ways=ways)
-        count, ledger = FlopCounterMode(display=False, custom_mapping=INVERSES), _Ledger()
+        count, ledger = FlopCounterMode(display=False, custom_mapping=INVERSES), _MemoryTracker()
         with count, ledger:
             read = model.read(support, draw, visibility, rows(num_pool) if num_pool else None)
             reading = ledger.cost(count.get_total_flops())
@@ -259,7 +259,7 @@ INVERSES = {
 """Operations that torch's own count leaves out; approximate to within a third."""
 
 
-class _Ledger(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _MemoryTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Tracks the memory of all tensors created within its context."""
 
     def __init__(self) -> None:

@@ -25,7 +25,7 @@ MAX_COPIES = 10_000
 """Largest number of copies that weighted rows become, or twice their number if that is more."""
 MAX_ROUNDED = 1000
 """The same once weights have to be rounded: further copies cost time and add little precision."""
-MAX_TOLD = 1e12
+MAX_WRITTEN_OUT = 1e12
 """Larger numbers of copies are reported in scientific notation."""
 MAX_UNITS, MAX_ERROR = 10, 0.05
 """Largest number of copies of the smallest weight, and largest relative error of the others."""
@@ -129,7 +129,7 @@ def repeats(weights: NDArray[np.float64]) -> NDArray[np.int64]:
         # Rounding, or raising to one, adds at most one to each, so the total keeps the limit.
         shares = weights / weights.max()
         copies = shares * ((limit - len(shares)) / shares.sum())
-        shown = f"{total:,.0f}" if total < MAX_TOLD else f"{total:.1e}"
+        shown = f"{total:,.0f}" if total < MAX_WRITTEN_OUT else f"{total:.1e}"
         warn_user(
             f"sample_weight amounts to {shown} copies of rows: at most {limit:,} are made, so"
             " weights are rounded; give weights of more similar size to keep them exact.",

@@ -116,7 +116,11 @@ class ClassifierGraph(nn.Module):
                 allowed="at most max_support rows, and one part",
                 remedy="Fit fewer rows.",
             )
-        self.model, self._reads, self._enter = hypothesis.model, hypothesis.reads, hypothesis.enter
+        self.model, self._reads, self._convert = (
+            hypothesis.model,
+            hypothesis.reads,
+            hypothesis.convert,
+        )
         scaling = fitted.scaling
         assert isinstance(scaling, Scaling), "parts were refused above"
         self._standard = scaling.choice.standardises
@@ -139,7 +143,7 @@ class ClassifierGraph(nn.Module):
         """Return the probabilities (rows, K) and class indices (rows,) of vectors (rows, d_T)."""
         with Exportable():
             rows = self._scaled(vectors.double())
-            scores = _answers(self.model, self._reads, self._enter, rows.unsqueeze(0))[0]
+            scores = _answers(self.model, self._reads, self._convert, rows.unsqueeze(0))[0]
             probabilities = (scores.double() + cast("Tensor", self.prior_offsets)).softmax(dim=-1)
             return probabilities.float(), probabilities.argmax(dim=-1)
 

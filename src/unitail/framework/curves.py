@@ -171,5 +171,5 @@ def _check_shots(shots: tuple[int, ...]) -> None:
         raise UserError(
             "the shots of a curve are not increasing",
             got=tuple(shots),
-            allowed="whole numbers from 1 upwards, each larger than the one before",
+            allowed="increasing integers from 1",
         )

@@ -33,9 +33,7 @@ def as_features(array: ArrayLike, name: str) -> Tensor:
 
 def as_class_indices(array: ArrayLike, name: str) -> Tensor:
     """Convert an array (rows,) or (B, rows) of integers to a batch of class indices."""
-    indices = _as_tensor(
-        array, name, "class indices", kinds="iu", allowed="whole numbers 0..K-1"
-    ).long()
+    indices = _as_tensor(array, name, "class indices", kinds="iu", allowed="integers 0..K-1").long()
     return indices.unsqueeze(0) if indices.ndim == 1 else indices
 
 

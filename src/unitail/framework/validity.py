@@ -95,7 +95,7 @@ class ValidityReport:
 
     def _residual_text(self) -> str:
         if self.epsilon is None:
-            return "not asked"
+            return "not tested"
         if self.curve.bayes_risk is None:
             return "not testable: Bayes risk unknown"
         size, bound = self.residual_bound()

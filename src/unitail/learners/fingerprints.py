@@ -18,9 +18,9 @@ from unitail.learners.checkpoint import CONFIG_FILE, WEIGHTS_FILE
 from unitail.learners.pretrained import DEFAULT, shipped_folder
 
 PACKAGE = Path(__file__).parent.parent
-MODEL_ROOMS = {"relational": "relational", "tail": "tail"}
+MODEL_PACKAGES = {"relational": "relational", "tail": "tail"}
 """The package of each kind of model; those not listed are in `baselines`."""
-CLASSIFIER_ROOMS = ("nn", "relational", "learners", "encoders", "estimator")
+CLASSIFIER_PACKAGES = ("nn", "relational", "learners", "encoders", "estimator")
 """The packages that compute the default classifier's answers."""
 
 
@@ -28,21 +28,21 @@ def model_stamp(folder: Path) -> str:
     """Return hashes of the files and constants that determine the answers of a model."""
     folder = readable_folder(folder)
     kind = json.loads((folder / CONFIG_FILE).read_text(encoding="utf-8")).get("learner")
-    rooms = ("nn", "learners", MODEL_ROOMS.get(kind, "baselines"))
+    packages = ("nn", "learners", MODEL_PACKAGES.get(kind, "baselines"))
     files = [sha256_of(folder / name) for name in (CONFIG_FILE, WEIGHTS_FILE)]
-    return " ".join([*files, constants_hash(rooms)])
+    return " ".join([*files, constants_hash(packages)])
 
 
 def default_stamp() -> str:
     """Return a short hash of the files and constants behind the default classifier's answers."""
-    text = f"{model_stamp(shipped_folder(DEFAULT))} {constants_hash(CLASSIFIER_ROOMS)}"
+    text = f"{model_stamp(shipped_folder(DEFAULT))} {constants_hash(CLASSIFIER_PACKAGES)}"
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @cache
-def constants_hash(rooms: tuple[str, ...], package: Path = PACKAGE) -> str:
+def constants_hash(packages: tuple[str, ...], package: Path = PACKAGE) -> str:
     """Hash the constants of all modules in some packages, regardless of their location."""
-    paths = [path for room in rooms for path in sorted((package / room).rglob("*.py"))]
+    paths = [path for room in packages for path in sorted((package / room).rglob("*.py"))]
     lines = sorted(line for path in paths for line in constants(path.read_text(encoding="utf-8")))
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 

@@ -29,7 +29,7 @@ MAX_STATES = 2**21
 
 
 @dataclass(frozen=True, eq=False)
-class Entrance:
+class InputConversion:
     """Scales features of a support and its queries, and converts them to the model's dtype."""
 
     device: torch.device
@@ -38,7 +38,7 @@ class Entrance:
     """Scaling applied first; None if features are used unscaled."""
 
     @classmethod
-    def of(cls, model: AnyModel, support: Support) -> "Entrance":
+    def of(cls, model: AnyModel, support: Support) -> "InputConversion":
         """Choose dtype and scaling for a support."""
         weights = next(model.parameters())
         # Networks in half precision normalise features themselves, and need them more precise.
@@ -66,7 +66,7 @@ class InContextHypothesis:
     model: AnyModel
     reads: tuple[Any, ...]
     """The model's reading of the support under each draw."""
-    enter: Entrance
+    convert: InputConversion
     chunk_size: int | None
     num_read: int
     """Number of rows that queries look at: the support, and the pool if there is one."""
@@ -89,13 +89,13 @@ class InContextHypothesis:
         return torch.cat([self._contributions(*chunk) for chunk in chunks], dim=1)
 
     def _contributions(self, query_features: Tensor, classes: Tensor) -> Tensor:
-        features = self.enter(query_features, "query")
+        features = self.convert(query_features, "query")
         classes = classes.to(features.device)
         values = [self.model.contributions(read, features, classes).values for read in self.reads]
         return torch.stack(values).mean(dim=0)
 
     def _answer(self, query_features: Tensor) -> Tensor:
-        features = self.enter(query_features, "query")
+        features = self.convert(query_features, "query")
         answers = torch.stack([self.model.answer(read, features) for read in self.reads])
         return answers.log_softmax(dim=-1).logsumexp(dim=0) - math.log(len(self.reads))
 
@@ -154,18 +154,18 @@ class InContextLearner:
         `pool` (B, u, d_T) are unlabelled rows that are read with the support, for models that take
         a pool: each query is then answered from both, independently of other queries.
         """
-        enter = Entrance.of(self.model, support)
-        pool = None if pool is None else enter(pool, "pool")
+        convert = InputConversion.of(self.model, support)
+        pool = None if pool is None else convert(pool, "pool")
         support = replace(
             support,
-            features=enter(support.features, "support"),
+            features=convert(support.features, "support"),
             class_indices=support.class_indices.to(self.model.device),
         )
         support.check_classes()
         draws = self._draws(support)
         reads = tuple(self.model.read(support, draw, self.visibility, pool) for draw in draws)
         num_read = support.num_support + (0 if pool is None else pool.shape[1])
-        return InContextHypothesis(self.model, reads, enter, self.chunk_size, num_read)
+        return InContextHypothesis(self.model, reads, convert, self.chunk_size, num_read)
 
     def _draws(self, support: Support) -> list[EpisodeDraw]:
         """Return `num_draws` draws, or the only one of a model that is not random."""

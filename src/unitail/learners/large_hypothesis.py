@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from unitail.framework.episode import Support
-from unitail.learners.in_context import MAX_ROWS, Entrance
+from unitail.learners.in_context import MAX_ROWS, InputConversion
 from unitail.relational.geometry import coordinate_limit, limited
 from unitail.relational.large.committee import Committee
 from unitail.relational.large.first_answer import LargeReading
@@ -29,7 +29,7 @@ class LargeHypothesis:
     model: Relational
     reading: LargeReading
     committee: Committee | None
-    enter: Entrance
+    convert: InputConversion
     limit: Tensor | None
     """Limit at which coordinates saturate, if there is one: (1, 1, 1)."""
     span: Span
@@ -40,7 +40,7 @@ class LargeHypothesis:
     def __call__(self, query_features: Tensor) -> Tensor:
         """Return log-probabilities (1, m, K) of queries (1, m, d_T)."""
         chunks = torch.split(query_features[0], MAX_ROWS)
-        scores = [self._scores(self.enter(chunk[None], "query")) for chunk in chunks]
+        scores = [self._scores(self.convert(chunk[None], "query")) for chunk in chunks]
         return torch.cat(scores).log_softmax(dim=-1)[None]
 
     @torch.no_grad()
@@ -50,7 +50,7 @@ class LargeHypothesis:
         size = max(EXPLAINED, MAX_EXPLAINED // len(self.order))
         for start in range(0, query_features.shape[1], size):
             chunk = slice(start, start + size)
-            queries = self._in_span(self.enter(query_features[:, chunk], "query"))
+            queries = self._in_span(self.convert(query_features[:, chunk], "query"))
             targets = classes[0, chunk].to(queries.device)
             parts = first_answer_parts(self.reading, queries, targets)
             if self.committee is not None:
@@ -83,18 +83,18 @@ def read_many(model: Relational, support: Support, order: Tensor) -> LargeHypoth
     if dtype != torch.float64:
         scale = measured_scale(features)
         scale = scale.keeping_origin(MAX_ORIGIN_DISTANCE) if origin else scale
-    enter = Entrance(weights.device, dtype, scale)
-    entered = torch.empty(features.shape, dtype=dtype, device=weights.device)
+    convert = InputConversion(weights.device, dtype, scale)
+    converted = torch.empty(features.shape, dtype=dtype, device=weights.device)
     for start in range(0, len(features), MAX_ROWS):
         chunk = slice(start, start + MAX_ROWS)
-        entered[chunk] = enter(features[None, order[chunk]], "support")[0]
-    pieces = torch.split(entered[None], MAX_ROWS, dim=1)
+        converted[chunk] = convert(features[None, order[chunk]], "support")[0]
+    pieces = torch.split(converted[None], MAX_ROWS, dim=1)
     limit = coordinate_limit(pieces, model.config.coordinate_limit)
     for piece in pieces:
         piece.copy_(limited(piece, limit))
-    span = Span.of(entered)
-    entered = span.see(entered)
-    rows = LabelledRows(entered, support.class_indices[0][order].to(weights.device), support.ways)
+    span = Span.of(converted)
+    converted = span.see(converted)
+    rows = LabelledRows(converted, support.class_indices[0][order].to(weights.device), support.ways)
     reading = LargeReading.of(rows, model.weighing, origin=origin)
     committee = Committee.of(model, reading, reading.weights.strength)
-    return LargeHypothesis(model, reading, committee, enter, limit, span, order)
+    return LargeHypothesis(model, reading, committee, convert, limit, span, order)

@@ -86,8 +86,8 @@ class FeatureScale:
         """Measure a support set (B, n, d_T) whose features will be projected to `projected_dim`.
 
         Coordinates of root mean square one make vectors of length sqrt(d_T). A narrow vector in
-        d_data coordinates would be short beside the label; `LENGTH` makes its length sqrt(d_data),
-        so that zeros appended to all features change nothing.
+        d_data coordinates would be short compared with the label; `LENGTH` makes its length
+        sqrt(d_data), so that zeros appended to all features change nothing.
         """
         if normalisation is Normalisation.NONE:
             zero = torch.zeros_like(at_least_float32(support_features[:, :1]))
@@ -344,7 +344,7 @@ class EpisodeModel(nn.Module, ABC, Generic[Drawn, Read]):
             )
         if not visibility.isolates_queries:
             raise InvalidConfig(
-                "with a pool every query is answered by itself",
+                "with a pool, each query is answered independently",
                 got=f"visibility {visibility}",
                 allowed=Visibility.ISOLATED,
                 remedy="Leave the pool out, or ask with this visibility.",

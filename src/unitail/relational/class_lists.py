@@ -144,7 +144,7 @@ class FewClasses:
         return shaped.expand(*values.shape[:-1], index.shape[2])
 
 
-def most_hopeful(first: Tensor, nearest: Tensor) -> Tensor:
+def most_promising(first: Tensor, nearest: Tensor) -> Tensor:
     """Score classes by the larger of first answer and closeness (..., K), both standardised.
 
     Blocks often choose a class with a row near to x that the regressions had ruled out.

@@ -18,7 +18,7 @@ Some encoders have a few coordinates that are far larger than the rest, and thes
 angles. A limit c bounds the effect of a coordinate: x becomes x / (1 + (x / c s)^4)^(1/4), with s
 the root mean square of the nonzero coordinates of the seen vectors. This hardly changes values well
 below c s, and never exceeds it. With a limit the choice of coordinates matters. Narrow vectors have
-no limit: their coordinates are columns that somebody chose, and a large value is meant.
+no limit: their coordinates are chosen columns, in which a large value is meaningful.
 
 Cosines at a centre are products of directions from it. Centres only shift vectors, so one product
 of all pairs gives the cosines at each: (x + s)(y + s) = xy + xs + ys + ss. For vectors near a

@@ -28,7 +28,7 @@ from unitail.nn.random_projection import Projection, ProjectionKind, ProjectionL
 from unitail.nn.transformer import initialise_linear
 from unitail.randomness import stream
 from unitail.relational.block import EVERY_CLASS, ClassList, FusedBlock, LayerCache
-from unitail.relational.class_lists import FewClasses, most_hopeful
+from unitail.relational.class_lists import FewClasses, most_promising
 from unitail.relational.config import VISIBILITIES, FeaturesAs, RelationalConfig
 from unitail.relational.influence import contributions
 from unitail.relational.joint_share import joint_share, never_yields
@@ -84,7 +84,7 @@ class Seen:
             return EVERY_CLASS
         classes = self.labels.argmax(dim=2)
         near = relations.nearest(classes, ways)
-        scores = most_hopeful(self.weights.first_answer(relations.candidates), near)
+        scores = most_promising(self.weights.first_answer(relations.candidates), near)
         return FewClasses.best(scores, LISTED, classes)
 
 

@@ -94,7 +94,7 @@ class EpisodeRanges:
     concentrations: tuple[float, ...] = ()
     """If not empty, each batch draws its concentration from these (0.1: most classes absent)."""
     balanced: float = 0.0
-    """If `query_shares` is random or absent, the fraction of batches balanced all the same."""
+    """If `query_shares` is random or absent, the fraction of batches that are balanced anyway."""
     spread: RangeLaw = RangeLaw.UNIFORM
     """Distribution of ways and shots over their ranges."""
 

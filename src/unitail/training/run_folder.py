@@ -227,6 +227,6 @@ class RunFolder:
                 f"the checkpoint {checkpoint} cannot be read",
                 got=f"{type(error).__name__}: {error}",
                 allowed="the files that training wrote",
-                remedy="Delete this checkpoint to go on from the one before.",
+                remedy="Delete this checkpoint to resume from the previous one.",
             ) from error
         return state, progress

@@ -117,8 +117,8 @@ def test_the_text_says_what_was_done_and_what_not(bench_results: list[TableResul
     for piece in (
         "# Title\n\n```sh\nunitail bench\n```",
         "of 12 episodes for each data set",
-        "- Fewer classes than asked for, all of them used: toy/cars (3).",
-        "- Fewer queries of a class, for want of rows: toy/news (3), toy/news (2).",
+        "- Fewer classes than requested; all are used: toy/cars (3).",
+        "- Fewer queries per class, as there are too few rows: toy/news (3), toy/news (2).",
         "- A note.",
         "![accuracy, 5-way 1-shot](accuracy-5-way-1-shot.png)",
         "| learner | toy/birds, 5-way | toy/cars, 3-way |",

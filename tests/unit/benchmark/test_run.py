@@ -161,12 +161,12 @@ def test_tables_with_too_few_rows_are_left_out(tmp_path: Path, tables: list[Benc
     small = BenchTable(group="blobs", bank=bank, table=bank)
     run = _bench(tmp_path, [*tables, small], it=SureOfFirst())
     assert run.too_small() == ["toy/small (5-way 2-shot)"]
-    assert run.notes() == ["Left out for want of rows: toy/small (5-way 2-shot)."]
+    assert run.notes() == ["Left out because they have too few rows: toy/small (5-way 2-shot)."]
     crossed = BenchTable(group="x", bank=bank, table=CrossTable.of(bank, tables[0].table))
     whole = replace(run, tables=[crossed], protocols=[replace(PROTOCOLS[1], ways=9)])
     assert whole.notes() == [
-        "All rows are examples in every episode, so the interval knows nothing of other examples:"
-        " toy/small->one (9-way 2-shot)."
+        "All rows are examples in every episode, so the interval does not reflect the choice of"
+        " examples: toy/small->one (9-way 2-shot)."
     ]
     assert len(run.run()) == 5
     with pytest.raises(UserError, match=r"no data set has enough rows: got 5-way 2-shot"):

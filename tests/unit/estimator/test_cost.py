@@ -11,7 +11,7 @@ from helpers.builders import flops, random_support, small_model
 from helpers.forks import finish, fork
 from unitail.errors import InvalidConfig, UserError
 from unitail.estimator.classifier import TailClassifier
-from unitail.estimator.cost import Cost, Plan, Speed, rehearse, speed_of
+from unitail.estimator.cost import Cost, Plan, Speed, speed_of, trace_cost
 from unitail.learners.in_context import MAX_ROWS
 from unitail.nn.episode_model import Visibility
 from unitail.randomness import stream
@@ -20,7 +20,7 @@ from unitail.relational.model import Relational
 from unitail.relational.regressions import NUM_LOGISTIC, NUM_RIDGES
 
 SHALLOW = Relational(replace(PRESETS["default"], layers=1, joint_layers=0)).requires_grad_(False)
-"""As wide as the default model: to rehearse each layer takes its time."""
+"""As wide as the default model: to trace_cost each layer takes its time."""
 
 
 TINY = Relational(replace(PRESETS["tiny"], layers=2)).requires_grad_(False)
@@ -64,7 +64,7 @@ def test_a_pool_is_planned_for() -> None:
     classifier = TailClassifier(SHALLOW)
     plan = classifier.plan(25, 5, 10_000, n_features=64, n_pool=50_000)
     assert (plan.pool_read, plan.precision) == (1000, "float32")
-    assert "25 rows read, 1000 beside them, " in str(plan)
+    assert "25 rows read, plus 1000 unlabelled rows, " in str(plan)
     assert plan.memory_bytes > usual_plan().memory_bytes + 50_000 * 64 * 8
     assert plan.chunk_size is not None
     assert plan.chunk_size < 0.7 * MAX_ROWS, "queries look at the pool, too"
@@ -142,7 +142,7 @@ def test_operations_are_those_of_the_real_run() -> None:
     support = random_support((4, 4, 4), episodes=1, dtype=torch.float32)
     draw = model.draw(support, stream(0))
     read = model.read(support, draw)
-    reading, answering = rehearse(
+    reading, answering = trace_cost(
         model,
         num_support=12,
         ways=3,
@@ -158,7 +158,7 @@ def test_operations_are_those_of_the_real_run() -> None:
 
 def reading_cost(num_support: int, ways: int) -> Cost:
     """Rehearse reading a support with a small relational model."""
-    reading, _ = rehearse(
+    reading, _ = trace_cost(
         TINY,
         num_support=num_support,
         ways=ways,

@@ -127,9 +127,12 @@ def test_real_data_have_no_bayes_risk(nearest_mean: Learner) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"shots": ()}, r"shots of a curve are not increasing: got \(\); allowed: whole numbers"),
-        ({"shots": (0, 1)}, r"not increasing: got \(0, 1\); allowed: whole numbers from 1 upwards"),
-        ({"shots": (1, 5, 5)}, r"not increasing: got \(1, 5, 5\); .* larger than the one before"),
+        (
+            {"shots": ()},
+            r"shots of a curve are not increasing: got \(\); allowed: increasing integers",
+        ),
+        ({"shots": (0, 1)}, r"not increasing: got \(0, 1\); allowed: increasing integers from 1"),
+        ({"shots": (1, 5, 5)}, r"not increasing: got \(1, 5, 5\); allowed: increasing integers"),
         ({"draws": 1}, r"`draws` is too small: got 1; allowed: 2 or more"),
         ({"queries": 0}, r"`queries` is too small: got 0; allowed: 1 or more"),
         ({"batch": 0}, r"`batch` is too small: got 0; allowed: 1 or more"),

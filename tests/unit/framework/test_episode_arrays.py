@@ -57,7 +57,7 @@ def test_changing_the_array_afterwards_does_not_change_the_support() -> None:
 )
 def test_labels_that_are_no_class_indices_are_refused(indices: Any, got: str) -> None:  # noqa: ANN401
     message = (
-        rf"class indices have the wrong type: got {got}; allowed: whole numbers 0\.\.K-1\. Encode"
+        rf"class indices have the wrong type: got {got}; allowed: integers 0\.\.K-1\. Encode"
         r" them as numbers first, for instance with scikit-learn's LabelEncoder"
     )
 

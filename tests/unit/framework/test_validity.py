@@ -195,7 +195,7 @@ def test_report_in_words() -> None:
         "t: valid as far as tested",
         "  tested at n = 2, 4, 6, with 100 draws of each; level 0.05",
         "  rise of the risk with more data: none found; every rise between these sizes is excluded",
-        "  residual risk below epsilon: not asked",
+        "  residual risk below epsilon: not tested",
     ]
 
 

@@ -6,8 +6,8 @@ import pytest
 from unitail.learners import fingerprints, pretrained
 from unitail.learners.checkpoint import CONFIG_FILE, WEIGHTS_FILE, save_model
 from unitail.learners.fingerprints import (
-    CLASSIFIER_ROOMS,
-    MODEL_ROOMS,
+    CLASSIFIER_PACKAGES,
+    MODEL_PACKAGES,
     PACKAGE,
     constants,
     constants_hash,
@@ -55,7 +55,7 @@ def test_values_count_and_neither_words_nor_places_do(tmp_path: Path) -> None:
 def test_the_constants_of_joint_shares_are_among_them() -> None:
     named = set(constants(Path(str(joint_share.__file__)).read_text()))
     assert {line.split(" = ")[0] for line in named} >= {"DOUBT", "MARGIN"}
-    rooms = {*CLASSIFIER_ROOMS, *MODEL_ROOMS.values(), "baselines"}
+    rooms = {*CLASSIFIER_PACKAGES, *MODEL_PACKAGES.values(), "baselines"}
     assert all(any((PACKAGE / room).rglob("*.py")) for room in rooms), "rooms move"
 
 

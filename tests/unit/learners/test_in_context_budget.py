@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from helpers.builders import small_model
-from unitail.estimator.cost import rehearse
+from unitail.estimator.cost import trace_cost
 from unitail.learners.in_context import MAX_NUMBERS, MAX_ROWS, episodes_at_once, queries_at_once
 from unitail.nn.episode_model import Visibility
 from unitail.relational.config import PRESETS
@@ -33,7 +33,7 @@ def test_what_fits_into_the_budget_takes_about_that_memory(num_support: int, way
     """The work that the shipped architecture states, beside the memory that it takes."""
     queries = queries_at_once(MODEL, num_support, ways)
     shallow = Relational(replace(PRESETS["default"], layers=1, joint_layers=0))
-    read, answer = rehearse(
+    read, answer = trace_cost(
         shallow.requires_grad_(False),
         num_support=num_support,
         ways=ways,

@@ -6,7 +6,7 @@ from torch import Tensor
 from helpers.relational_blocks import CONFIG, random_block, random_inputs
 from unitail.randomness import stream
 from unitail.relational.block import EVERY_CLASS, ClassList
-from unitail.relational.class_lists import FewClasses, most_hopeful
+from unitail.relational.class_lists import FewClasses, most_promising
 from unitail.relational.large.shortlist import cache_few, update_few
 
 
@@ -125,7 +125,7 @@ def test_blocks_do_with_few_classes_as_shortlists_do() -> None:
 def test_a_class_is_hopeful_by_first_answers_or_by_a_row_that_is_near() -> None:
     first = torch.tensor([[9.0, 0.0, 0.1, 0.2, 0.3], [1.0, 1.0, 1.0, 1.0, 1.0]])
     nearest = torch.tensor([[0.0, 0.9, 0.1, 0.2, 0.1], [0.0, 0.0, 0.9, 0.1, 0.2]])
-    hopes = most_hopeful(first, nearest)
+    hopes = most_promising(first, nearest)
     assert set(hopes[0].topk(2).indices.tolist()) == {0, 1}
     assert hopes[1].argmax() == 2
-    torch.testing.assert_close(most_hopeful(7 * first - 3, nearest / 2), hopes)
+    torch.testing.assert_close(most_promising(7 * first - 3, nearest / 2), hopes)

@@ -140,7 +140,7 @@ def test_a_pool_that_does_not_fit_is_refused() -> None:
     message = "width of the pool differs from the support's: got 4; allowed: 5, as in the support"
     with pytest.raises(InvalidEpisode, match=message):
         model.read(episode.support, RelationalDraw(), pool=pool[..., :4])
-    message = "every query is answered by itself: got visibility joint; allowed: isolated"
+    message = "each query is answered independently: got visibility joint; allowed: isolated"
     with pytest.raises(InvalidConfig, match=message):
         model.read(episode.support, RelationalDraw(), Visibility.JOINT, pool)
 

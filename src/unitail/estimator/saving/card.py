@@ -62,7 +62,7 @@ def _model(sha256: str | None) -> str:
 
 
 def _sets(calibration: str | None) -> str:
-    return "computed when they are first asked for" if calibration is None else "calibrated"
+    return "computed on first use" if calibration is None else "calibrated"
 
 
 def _cell(text: object) -> str:

@@ -13,7 +13,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from unitail.relational.class_lists import FewClasses, most_hopeful
+from unitail.relational.class_lists import FewClasses, most_promising
 from unitail.relational.influence import integrated_slopes
 from unitail.relational.large import shortlist
 from unitail.relational.large.first_answer import LargeReading
@@ -65,7 +65,7 @@ class Committee:
             pieces = torch.split(rows.features, members.chunk(1))
             first = (reading.scores(piece, roughly=True) for piece in pieces)
             near = (members.nearest(piece, rows) for piece in pieces)
-            class_scores = torch.cat(list(map(most_hopeful, first, near)))
+            class_scores = torch.cat(list(map(most_promising, first, near)))
         layers = _read(model, rows, members, class_scores)
         return cls(model, members, layers, strength, rows)
 
@@ -96,7 +96,7 @@ class Committee:
     def _shortlist(self, queries: Tensor, first: Tensor) -> FewClasses:
         ways = first.shape[1]
         if ways > shortlist.MANY_WAYS:
-            first = most_hopeful(first, self.members.nearest(queries, self.rows))
+            first = most_promising(first, self.members.nearest(queries, self.rows))
         return FewClasses.best(first[None], _num_listed(ASKED, ways))
 
     def contributions(self, queries: Tensor, first: Tensor, classes: Tensor) -> Tensor:

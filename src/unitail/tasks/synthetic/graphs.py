@@ -68,8 +68,8 @@ def draw_parents(allowed: Tensor, count: int, numbers: PerEpisode) -> Tensor:
 
     Each function has between 1 and `MAX_PARENTS` inputs; the mask is (B, inputs, count).
     """
-    keys = numbers.spread(allowed.shape[1], count).masked_fill(~allowed, 2.0)
-    wanted = 1 + (MAX_PARENTS * numbers.spread(1, count)).floor()
+    keys = numbers.uniform_matrix(allowed.shape[1], count).masked_fill(~allowed, 2.0)
+    wanted = 1 + (MAX_PARENTS * numbers.uniform_matrix(1, count)).floor()
     places = keys.argsort(dim=1, stable=True).argsort(dim=1, stable=True)
     return (places < wanted) & allowed
 
@@ -94,13 +94,13 @@ def _smooth(inputs: Tensor, allowed: Tensor, count: int, numbers: PerEpisode) ->
     parents = draw_parents(allowed, count, numbers).repeat_interleave(WAVES, dim=2)
     frequencies = numbers.normal(inputs.shape[2], count * WAVES) * parents
     waves = inputs @ (frequencies * numbers.log_uniform(FREQUENCIES))
-    waves = torch.cos(waves + 2 * torch.pi * numbers.spread(1, count * WAVES))
+    waves = torch.cos(waves + 2 * torch.pi * numbers.uniform_matrix(1, count * WAVES))
     heights = numbers.normal(1, count * WAVES)
     return (waves * heights).view(*inputs.shape[:2], count, WAVES).sum(dim=3)
 
 
 def _tree(inputs: Tensor, allowed: Tensor, count: int, numbers: PerEpisode) -> Tensor:
-    keys = numbers.spread(inputs.shape[2], count * DEPTH).masked_fill(~allowed, 2.0)
+    keys = numbers.uniform_matrix(inputs.shape[2], count * DEPTH).masked_fill(~allowed, 2.0)
     split_at = keys.argmin(dim=1, keepdim=True).expand(-1, inputs.shape[1], -1)
     over = inputs.gather(2, split_at) > 0.7 * numbers.normal(1, count * DEPTH)
     powers = 2 ** torch.arange(DEPTH, device=inputs.device)
@@ -142,7 +142,7 @@ def look_up(table: Tensor, levels: Tensor) -> Tensor:
 
 def draw_roots(rows: int, count: int, numbers: PerEpisode) -> Tensor:
     """Draw independent columns (B, rows, count): normal, uniform or bimodal."""
-    normal, kind = numbers.normal(rows, count), numbers.spread(1, count)
+    normal, kind = numbers.normal(rows, count), numbers.uniform_matrix(1, count)
     uniform = torch.erf(normal / 2**0.5) * 3**0.5
     bimodal = normal.sign() + 0.3 * numbers.normal(rows, count)
     return torch.where(kind < 0.5, normal, torch.where(kind < 0.75, uniform, bimodal))

@@ -70,7 +70,7 @@ class Columns:
     def pick(cls, nodes: Tensor, layout: TableShape, numbers: PerEpisode) -> "Columns":
         """Pick nodes (B, T, nodes) as evenly often as possible, and add noise."""
         turns = -(-layout.columns // nodes.shape[2])
-        orders = numbers.spread(turns, nodes.shape[2]).argsort(dim=2, stable=True)
+        orders = numbers.uniform_matrix(turns, nodes.shape[2]).argsort(dim=2, stable=True)
         chosen = orders.flatten(1)[:, None, : layout.columns].expand(-1, nodes.shape[1], -1)
         blur = numbers.log_uniform(BLUR) * numbers.normal(nodes.shape[1], layout.columns)
         values = standardised(nodes.gather(2, chosen) + blur)
@@ -91,9 +91,9 @@ class Columns:
         """Shuffle the rows of some columns, but never of all columns."""
         rows, columns = self.values.shape[1:]
         share = numbers.uniform((0, 1)) * (numbers.uniform((0, 1)) < IRRELEVANT)
-        keys = numbers.spread(columns, 1)
+        keys = numbers.uniform_matrix(columns, 1)
         relevant = (keys >= share) | (keys == keys.amax(dim=1, keepdim=True))
-        order = numbers.spread(rows, columns).argsort(dim=1, stable=True)
+        order = numbers.uniform_matrix(rows, columns).argsort(dim=1, stable=True)
         unshuffled = torch.arange(rows, device=order.device)[:, None]
         order = torch.where(relevant.mT, unshuffled, order)
         first = columns - self.levels.shape[2]
@@ -142,10 +142,10 @@ def warped(values: Tensor, numbers: PerEpisode) -> Tensor:
     count = values.shape[2]
 
     def between(ends: tuple[float, float]) -> Tensor:
-        return ends[0] + (ends[1] - ends[0]) * numbers.spread(1, count)
+        return ends[0] + (ends[1] - ends[0]) * numbers.uniform_matrix(1, count)
 
     exponent, power, grid = between(EXPONENTS), between(POWERS), between(GRIDS)
-    kind = (5 * numbers.spread(1, count)).long()  # 0 and 1: identity
+    kind = (5 * numbers.uniform_matrix(1, count)).long()  # 0 and 1: identity
     warps = (
         torch.exp(exponent * values),
         values.sign() * values.abs() ** power,
@@ -164,10 +164,10 @@ def with_missing(
     Missing values are replaced by medians; also return their indicators (B, T, count).
     """
     head, complete = values[:, :, :count], values[:, :, count:]
-    share = MISSING[0] + (MISSING[1] - MISSING[0]) * numbers.spread(1, count)
-    by_chance = numbers.spread(values.shape[1], count) < share
+    share = MISSING[0] + (MISSING[1] - MISSING[0]) * numbers.uniform_matrix(1, count)
+    by_chance = numbers.uniform_matrix(values.shape[1], count) < share
     by_value = head > numbers.normal(1, count).abs()
-    absent = torch.where(numbers.spread(1, count) < 0.5, by_chance, by_value)
+    absent = torch.where(numbers.uniform_matrix(1, count) < 0.5, by_chance, by_value)
     present = head[:, :num_support].masked_fill(absent[:, :num_support], torch.nan)
     median = present.nanmedian(dim=1, keepdim=True).values.nan_to_num(0.0)
     missing_share = absent[:, :num_support].to(values.dtype).mean(dim=1, keepdim=True)

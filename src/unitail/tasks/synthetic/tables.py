@@ -103,14 +103,16 @@ class Rule:
         """
         digits = self._digits(classes.device)
         order = (
-            numbers.spread(1, self.cells).argsort(dim=2, stable=True).argsort(dim=2, stable=True)
+            numbers.uniform_matrix(1, self.cells)
+            .argsort(dim=2, stable=True)
+            .argsort(dim=2, stable=True)
         )
         owners = order.squeeze(1) % ways  # (B, cells): every class gets a cell if there are enough
         sums = self.columns * (self.levels - 1) + 1
         if self.parity and sums >= ways:
             owners = (digits.sum(dim=1) % ways).expand_as(owners)
         is_own_cell = owners.unsqueeze(1) == (classes % min(ways, self.cells)).unsqueeze(2)
-        keys = numbers.spread(classes.shape[1], self.cells)
+        keys = numbers.uniform_matrix(classes.shape[1], self.cells)
         cells = keys.masked_fill(~is_own_cell, 2.0).argmin(dim=2)  # (B, T)
         return digits[cells]
 
@@ -118,7 +120,7 @@ class Rule:
         """Draw numbers around the middle of each level."""
         spread = numbers.log_uniform(SPREADS)
         rows, columns = levels.shape[1:]
-        offsets = 2 * numbers.spread(rows, columns) - 1
+        offsets = 2 * numbers.uniform_matrix(rows, columns) - 1
         return levels + spread * offsets
 
     def _digits(self, device: torch.device) -> Tensor:
@@ -230,7 +232,7 @@ def _draw_cause(
     numbers, classes = PerEpisode(shape.episodes, generator), draw_classes(shape, generator)
     rows = classes.shape[1]
     centres = numbers.normal(shape.ways * pieces, graph.roots)
-    piece = (pieces * numbers.spread(rows, 1)).long().squeeze(2)
+    piece = (pieces * numbers.uniform_matrix(rows, 1)).long().squeeze(2)
     shifts = take(centres, classes * pieces + piece) * numbers.log_uniform(SEPARATIONS)
     nodes = graph.grow(shifts + draw_roots(rows, graph.roots, numbers), numbers)
     columns = Columns.pick(nodes, layout, numbers).with_irrelevant(numbers)
@@ -266,10 +268,10 @@ def fill_intervals(
     class has as many rows as positions. Within a class, rows are assigned to positions at random.
     """
     places = classes.shape[1]
-    intervals = numbers.spread(1, ways * pieces).argsort(dim=2, stable=True).squeeze(1)
-    piece = (pieces * numbers.spread(places, 1)).long().squeeze(2)
+    intervals = numbers.uniform_matrix(1, ways * pieces).argsort(dim=2, stable=True).squeeze(1)
+    piece = (pieces * numbers.uniform_matrix(places, 1)).long().squeeze(2)
     interval = intervals.argsort(dim=1, stable=True).gather(1, classes * pieces + piece)
-    keys = interval + numbers.spread(places, 1).squeeze(2).clamp_max(0.999)
+    keys = interval + numbers.uniform_matrix(places, 1).squeeze(2).clamp_max(0.999)
     rank = keys.argsort(dim=1, stable=True).argsort(dim=1, stable=True)
     return scores.argsort(dim=1, stable=True).gather(1, rank)
 

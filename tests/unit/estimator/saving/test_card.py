@@ -34,7 +34,7 @@ def test_tables_and_models_of_ones_own(tmp_path: Path) -> None:
     assert r"rows of a table with the columns height, leaf\_width, petals" in text
     assert "- Model: in this folder" in text
     assert "unitail predict --model THIS_FOLDER" in text
-    assert "- Prediction sets: computed when they are first asked for" in text
+    assert "- Prediction sets: computed on first use" in text
 
 
 def test_very_many_classes_are_counted(tmp_path: Path) -> None:

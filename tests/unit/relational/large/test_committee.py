@@ -6,7 +6,7 @@ from torch import Tensor
 
 from unitail.framework.episode import Support
 from unitail.randomness import stream
-from unitail.relational.class_lists import most_hopeful
+from unitail.relational.class_lists import most_promising
 from unitail.relational.config import PRESETS
 from unitail.relational.large import committee
 from unitail.relational.large.committee import Committee, num_members
@@ -130,7 +130,7 @@ def test_hopeful_classes_are_corrected_each_all_others_alike(
     reading = LargeReading.of(rows(), model.weighing, origin=True)
     found = Committee.of(model, reading, torch.full((1, 1, 1), 1.0).double())
     assert found is not None
-    hopes = most_hopeful(first, found.members.nearest(queries(), rows()))
+    hopes = most_promising(first, found.members.nearest(queries(), rows()))
     corrections = found.correction(queries(), first).gather(1, hopes.argsort(dim=1))
     assert torch.equal(corrections[:, 0], corrections[:, 1])
     assert corrections[:, 1:].diff(dim=1).abs().min() > 1e-6

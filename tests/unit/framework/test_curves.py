@@ -129,7 +129,7 @@ def test_real_data_have_no_bayes_risk(nearest_mean: Learner) -> None:
     [
         (
             {"shots": ()},
-            r"shots of a curve are not increasing: got \(\); allowed: increasing integers",
+            r"shots of a curve are not increasing: got \(\); allowed: increasing",
         ),
         ({"shots": (0, 1)}, r"not increasing: got \(0, 1\); allowed: increasing integers from 1"),
         ({"shots": (1, 5, 5)}, r"not increasing: got \(1, 5, 5\); allowed: increasing integers"),

@@ -13,7 +13,7 @@ from unitail.estimator.fitted import Fitted, adjusted
 from unitail.estimator.rows import Rows
 from unitail.estimator.scaling import Scale, Scales, Scaling
 from unitail.estimator.settings import Parameters, Settings, draw_seed
-from unitail.estimator.support_size import pair_limit
+from unitail.estimator.support_size import ReadingRule
 from unitail.framework.episode import Support
 from unitail.framework.learner import Paradigm
 
@@ -37,9 +37,9 @@ class ClassifierLearner:
         """Answer queries given the supports: log-probabilities (B, m, K)."""
         features, queries = support.features.cpu().double(), query_features.cpu()
         indices = support.class_indices.cpu().numpy()
-        limit = pair_limit(self.settings, support.ways, support.feature_dim)
-        whole = limit is None or support.num_support <= limit
-        scaled = _scaled_alone(support, queries, self.settings.scale) if whole else None
+        rule = ReadingRule.of(self.settings, support.ways, support.feature_dim)
+        in_pairs = rule.in_pairs(support.num_support)
+        scaled = _scaled_alone(support, queries, self.settings.scale) if in_pairs else None
         if scaled is None:  # each support is scaled and reduced by itself
             episodes = zip(features.numpy(), indices, queries.numpy(), strict=True)
             return torch.stack([self._infer_one(*episode, support.ways) for episode in episodes])

@@ -23,10 +23,8 @@ from unitail.estimator.rows import MAX_POOL
 from unitail.estimator.settings import Settings
 from unitail.estimator.support_size import (
     MAX_ROUNDS,
+    ReadingRule,
     check_joint_call,
-    pair_limit,
-    reads_many,
-    rows_kept,
 )
 from unitail.framework.episode import Support
 from unitail.learners.in_context import MAX_ROWS, queries_at_once
@@ -85,12 +83,10 @@ class Plan:
 
 def make_plan(settings: Settings, sizes: Sizes) -> Plan:
     """Return the plan for these sizes, assuming classes of equal size."""
-    pooled = sizes.pool > 0
-    limit = pair_limit(settings, sizes.classes, sizes.width, pooled=pooled)
-    within = limit is None or sizes.support <= limit
-    if not within and reads_many(settings, sizes.width, pooled=pooled):
+    rule = ReadingRule.of(settings, sizes.classes, sizes.width, pooled=sizes.pool > 0)
+    if rule.without_pairs(sizes.support):
         return _plan_large(settings, sizes)
-    kept = rows_kept(sizes.support, sizes.classes, limit)
+    kept = rule.kept(sizes.support, sizes.classes)
     pool = min(sizes.pool, MAX_POOL)
     model = settings.learner(kept + pool).model
     if settings.visibility.isolates_queries:

@@ -27,7 +27,12 @@ from unitail.estimator.scaling import (
     after_unlabelled,
 )
 from unitail.estimator.settings import Settings
-from unitail.estimator.support_size import check_joint_call, pair_limit, read_large, reduced
+from unitail.estimator.support_size import (
+    ReadingRule,
+    check_joint_call,
+    read_without_pairs,
+    reduced,
+)
 from unitail.inputs.input_encoder import InputEncoder
 from unitail.learners.class_shares import impose_shares
 from unitail.learners.in_context import MAX_STATES, episodes_at_once
@@ -107,11 +112,13 @@ class Fitted:
             else Scaling.of(rows.repeated(), scale)
         )
         scaled = rows.with_features(scaling(rows.features))
-        pooled, width = pool is not None, scaled.features.shape[1]
-        limit = pair_limit(settings, rows.ways, width, pooled=pooled)
-        whole = scaled.repeated()
-        large = read_large(settings, whole, rows.repeated().features, limit, pooled=pooled)
-        kept = whole if large else reduced(whole, limit, settings.seed)
+        whole, width = scaled.repeated(), scaled.features.shape[1]
+        rule = ReadingRule.of(settings, rows.ways, width, pooled=pool is not None)
+        large, kept = None, whole
+        if rule.without_pairs(len(whole)):
+            large = read_without_pairs(settings, whole, rows.repeated().features)
+        else:
+            kept = reduced(whole, rule.max_paired, settings.seed)
         true_shares = None if kept is whole else whole.shots / len(whole)
         offsets = settings.offsets(kept.class_indices[None], rows.ways, true_shares)
         pool_read = None

@@ -7,11 +7,12 @@ keeps at least one. The rows of a class above the quota are replaced by as many 
 (k-means), which cover the class better than a sample of its rows. This changes the class shares, so
 answers are corrected to the shares of all rows by Bayes' rule (`Settings.offsets`). Reduction is
 for joint answers, pools, parts and models other than relational ones; others read all rows without
-pairs (`reads_many`).
+pairs (`ReadingRule`).
 """
 
 import warnings
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -39,27 +40,49 @@ MAX_ROUNDS = 10
 """Iterations of k-means."""
 
 
-def reads_many(settings: Settings, width: int, *, pooled: bool = False) -> bool:
-    """Return whether supports beyond the limit are read completely, without pairs of rows."""
-    isolated = settings.visibility.isolates_queries
-    if settings.max_support is None or settings.parts or pooled or not isolated:
-        return False
-    return takes_many(settings.given_model, width)
+@dataclass(frozen=True)
+class ReadingRule:
+    """Which supports are read in pairs of rows, and what is done with larger ones."""
+
+    max_paired: int | None
+    """Largest number of rows that are read in pairs; None if there is no limit."""
+    larger_whole: bool
+    """Whether larger supports are read completely, without pairs; otherwise they are reduced."""
+
+    @classmethod
+    def of(cls, settings: Settings, ways: int, width: int, *, pooled: bool = False) -> Self:
+        """Return the rule for K classes of rows of this width; `pooled` with a pool beside them."""
+        isolated = settings.visibility.isolates_queries
+        bounded = settings.max_support is not None
+        may_be_whole = bounded and isolated and not settings.parts and not pooled
+        whole = may_be_whole and takes_many(settings.given_model, width)
+        if whole and ways > MAX_PAIRED_WAYS:
+            return cls(0, whole)
+        limit = support_limit(settings.max_support, ways)
+        if whole and limit is not None:
+            limit = min(limit, MAX_PAIRED, MAX_PAIRED_STATES // ways)
+        return cls(limit, whole)
+
+    def in_pairs(self, rows: int) -> bool:
+        """Return whether this many rows are read in pairs, all of them."""
+        return self.max_paired is None or rows <= self.max_paired
+
+    def without_pairs(self, rows: int) -> bool:
+        """Return whether this many rows are read without pairs."""
+        return self.larger_whole and not self.in_pairs(rows)
+
+    def kept(self, rows: int, ways: int) -> int:
+        """Return the number of rows that are read, for classes of equal size."""
+        if self.max_paired is None or self.in_pairs(rows) or self.larger_whole:
+            return rows
+        shots = np.full(ways, rows // ways)
+        shots[: rows % ways] += 1
+        return int(np.minimum(shots, class_quota(shots, self.max_paired)).sum())
 
 
 def takes_many(model: AnyModel, width: int) -> bool:
     """Return whether a model can read any number of rows of this width."""
     return isinstance(model, Relational) and model.entry is None and width <= MAX_WIDTH
-
-
-def pair_limit(settings: Settings, ways: int, width: int, *, pooled: bool = False) -> int | None:
-    """Return the largest number of rows that are read in pairs; None if there is no limit."""
-    if not reads_many(settings, width, pooled=pooled):
-        return support_limit(settings.max_support, ways)
-    if ways > MAX_PAIRED_WAYS:
-        return 0
-    limit = support_limit(settings.max_support, ways)
-    return None if limit is None else min(limit, MAX_PAIRED, MAX_PAIRED_STATES // ways)
 
 
 def support_limit(max_support: int | None, ways: int) -> int | None:
@@ -84,15 +107,6 @@ def class_quota(shots: NDArray[np.int64], limit: int) -> int:
     fair = (limit - smaller) // sharing  # the quota if only the smaller classes keep all rows
     over = np.flatnonzero(quotas > fair)
     return max(1, int(fair[over[0]])) if len(over) else int(quotas[-1])
-
-
-def rows_kept(rows: int, ways: int, limit: int | None) -> int:
-    """Return the number of rows that are read, for classes of equal size."""
-    if limit is None or rows <= limit:
-        return rows
-    shots = np.full(ways, rows // ways)
-    shots[: rows % ways] += 1
-    return int(np.minimum(shots, class_quota(shots, limit)).sum())
 
 
 def reduced(rows: Rows, limit: int | None, seed: int) -> Rows:
@@ -138,18 +152,11 @@ def centres(features: NDArray[Any], count: int, seed: int) -> NDArray[Any]:
     return used
 
 
-def read_large(
-    settings: Settings, rows: Rows, given: NDArray[Any], limit: int | None, *, pooled: bool
-) -> LargeHypothesis | None:
-    """Read a support beyond the limit without pairs; None if it is within, or must be reduced.
+def read_without_pairs(settings: Settings, rows: Rows, given: NDArray[Any]) -> LargeHypothesis:
+    """Read a support of any size without pairs of rows.
 
     `given` are the vectors before scaling; the random order of the rows depends on their content.
     """
-    width = rows.features.shape[1]
-    if limit is None or len(rows) <= limit:
-        return None
-    if not reads_many(settings, width, pooled=pooled):
-        return None
     model = settings.learner(len(rows)).model
     assert isinstance(model, Relational)
     order = torch.from_numpy(content_order(given, rows.class_indices, settings.seed))

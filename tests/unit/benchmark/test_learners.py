@@ -170,7 +170,7 @@ def test_a_learner_of_ones_own_takes_part(runs: Path) -> None:
     (changed,) = load_learners(runs, [f"{file}:Nearest"], own=True)
     assert changed.fingerprint != before, "so that its old results are void"
     for names in (["tail"], ["Nearest", "Nearest"]):
-        with pytest.raises(UserError, match="another learner's name: got .*Rename"):
+        with pytest.raises(UserError, match=r"another learner's name: got .*Rename"):
             load_learners(runs, [f"{file}:{name}" for name in names], own=True)
 
 

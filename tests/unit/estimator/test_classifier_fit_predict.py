@@ -271,7 +271,7 @@ def test_scores_are_for_their_pool_and_weights_alone() -> None:
 
 
 def test_a_pool_that_cannot_be_read_is_refused(model: Relational) -> None:
-    with pytest.raises(InvalidConfig, match="with a pool each query is answered independently"):
+    with pytest.raises(InvalidConfig, match="with a pool, each query is answered independently"):
         TailClassifier(visibility="joint").fit(X, Y, pool=POOL)
     with pytest.raises(CannotSolve, match="the model takes no pool of unlabelled rows"):
         TailClassifier(small_model()).fit(X, Y, pool=POOL)

@@ -7,7 +7,7 @@ from unitail.errors import TooManyClasses
 from unitail.estimator import support_size
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.settings import Settings
-from unitail.estimator.support_size import MAX_WIDTH, pair_limit, takes_many
+from unitail.estimator.support_size import MAX_WIDTH, ReadingRule, takes_many
 from unitail.learners.large_hypothesis import LargeHypothesis
 from unitail.relational.config import PRESETS, FeaturesAs, RelationalConfig
 from unitail.relational.model import Relational
@@ -141,6 +141,22 @@ def test_any_number_of_classes_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_few_rows_of_many_classes_are_read_by_the_whole_model() -> None:
     settings = Settings.of(TailClassifier(device="cpu"), 0)
-    found = {ways: pair_limit(settings, ways, 64) for ways in (2, 100, 131, 150, 256, 257)}
-    assert found == {2: 1000, 100: 1000, 131: 1000, 150: 873, 256: 512, 257: 0}
-    assert pair_limit(Settings.of(TailClassifier(device="cpu", max_support=200), 0), 150, 64) == 200
+    rules = {ways: ReadingRule.of(settings, ways, 64) for ways in (2, 100, 131, 150, 256, 257)}
+    limits = {ways: rule.max_paired for ways, rule in rules.items()}
+    assert limits == {2: 1000, 100: 1000, 131: 1000, 150: 873, 256: 512, 257: 0}
+    assert [rules[150].without_pairs(rows) for rows in (873, 874)] == [False, True]
+    fewer = Settings.of(TailClassifier(device="cpu", max_support=200), 0)
+    assert ReadingRule.of(fewer, 150, 64).max_paired == 200
+
+
+@pytest.mark.parametrize(
+    ("parameters", "pooled"),
+    [({"visibility": "joint"}, False), ({"parts": [4, 60]}, False), ({}, True)],
+)
+def test_what_cannot_be_read_whole_is_reduced(parameters: dict[str, object], pooled: bool) -> None:
+    settings = Settings.of(TailClassifier(device="cpu", max_support=40, **parameters), 0)
+    rule = ReadingRule.of(settings, 3, 64, pooled=pooled)
+    assert (rule.max_paired, rule.larger_whole) == (40, False)
+    assert [rule.kept(rows, 3) for rows in (40, 41, 100)] == [40, 39, 39]
+    boundless = Settings.of(TailClassifier(device="cpu", max_support=None), 0)
+    assert ReadingRule.of(boundless, 3, 64).in_pairs(10**9)

@@ -362,7 +362,19 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.exp(self.predict_log_proba(X))
 
     def predict_log_proba(self, X: Examples) -> Floats:
-        """Return the logarithm of `predict_proba`."""
+        """Return the logarithm of `predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, n_features), or m items for the encoder
+            The queries.
+
+        Returns
+        -------
+        ndarray of shape (m, n_classes)
+            Log-probabilities, in the order of `classes_`.
+
+        """
         check_is_fitted(self)
         return self._log_probabilities(self._fitted, self._validated(X))
 
@@ -417,7 +429,19 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return sets
 
     def set_labels(self, sets: NDArray[np.bool_]) -> list[NDArray[Any]]:
-        """Convert prediction sets (m, n_classes) to a list with the labels in each set."""
+        """Return the labels in each prediction set.
+
+        Parameters
+        ----------
+        sets : ndarray of shape (m, n_classes)
+            The sets, as `predict_set` returns them.
+
+        Returns
+        -------
+        list of m ndarrays
+            The labels in each set, in the order of `classes_`.
+
+        """
         check_is_fitted(self)
         return [self.classes_[member] for member in sets]
 
@@ -700,6 +724,14 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return the vectors and labels that the fitted classifier keeps of its examples.
 
         The arrays cannot be written to; copy what you want to change.
+
+        Returns
+        -------
+        KeptExamples
+            With `vectors` (n, n_features) and `labels` (n,) of the labelled rows in the order of
+            `fit` and `add`, without those of weight zero; the `encoder` that made the vectors, or
+            None; and the `pool`, or None.
+
         """
         check_is_fitted(self)
         fitted = self._fitted
@@ -720,7 +752,27 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> Plan:
         """Estimate memory and time of a fit and a prediction of these sizes, without running them.
 
-        `n_features` defaults to the width of the last fit, or 1024.
+        Classes are assumed to have equally many rows.
+
+        Parameters
+        ----------
+        n_support : int
+            Number of labelled rows.
+        n_classes : int
+            Number of their classes.
+        n_queries : int
+            Number of rows to predict.
+        n_features : int, default=None
+            Width of the vectors. None: that of the last fit, or 1,024 before any.
+        n_pool : int, default=0
+            Number of unlabelled rows.
+
+        Returns
+        -------
+        Plan
+            With `memory_bytes` and `seconds`, how the rows would be read (`chunk_size`, `reduced`,
+            `support_read`, `pool_read`) and the `precision`; `str` sums it up in a sentence.
+
         """
         width = getattr(self, "n_features_in_", 1024) if n_features is None else n_features
         sizes = Sizes(
@@ -825,6 +877,18 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         The copy's `scale` is set so that a fit with the encoder, or on the vectors, resolves to the
         scaling in use.
+
+        Parameters
+        ----------
+        encoder : InputEncoder or None
+            Turns items into vectors of the same width as those of the support. None: X will hold
+            vectors.
+
+        Returns
+        -------
+        TailClassifier
+            The copy, fitted on the same rows.
+
         """
         check_is_fitted(self)
         other = copy.copy(self)

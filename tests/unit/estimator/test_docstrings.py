@@ -3,27 +3,19 @@
 import doctest
 import inspect
 import re
+from types import FunctionType
 
 import pytest
 
 from unitail.estimator import classifier as module
 from unitail.estimator.classifier import TailClassifier
 
-METHODS = (
-    "fit",
-    "add",
-    "add_pool",
-    "predict",
-    "predict_proba",
-    "predict_set",
-    "novelty",
-    "flag_labels",
-    "partial_fit",
-    "influence",
-    "column_influence",
-    "save",
-    "load",
-)
+METHODS = [
+    name
+    for name, member in vars(TailClassifier).items()
+    if isinstance(member, FunctionType | classmethod) and not name.startswith("_")
+]
+"""The public methods that are written in the class; scikit-learn's own describe themselves."""
 
 
 @pytest.mark.usefixtures("real_weights")
@@ -38,6 +30,11 @@ def test_every_parameter_is_described_with_its_default() -> None:
     for name, parameter in inspect.signature(TailClassifier).parameters.items():
         default = repr(parameter.default).replace("'", '"')
         assert re.search(rf"^{name} : .+, default={default}$", described, re.M), name
+
+
+def test_the_methods_are_collected() -> None:
+    assert {"fit", "predict", "plan", "load", "set_labels", "with_encoder"} <= {*METHODS}
+    assert "set_fit_request" not in METHODS  # written by scikit-learn
 
 
 @pytest.mark.parametrize("method", METHODS)

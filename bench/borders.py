@@ -54,12 +54,16 @@ def draw(rows: int, ways: int, gap: float, seed: int) -> tuple[Array, Array, Arr
 
 
 def answer(
-    rows: Array, labels: Array, queries: Array, most: int | None, values: Mapping[str, int]
+    rows: Array, labels: Array, queries: Array, max_support: int | None, values: Mapping[str, int]
 ) -> Array:
     """Fit and predict under the given limits."""
     with limits(values):
         classifier = TailClassifier(
-            max_support=most, random_state=0, scale="none", device="cpu", visibility="isolated"
+            max_support=max_support,
+            random_state=0,
+            scale="none",
+            device="cpu",
+            visibility="isolated",
         )
         return np.asarray(classifier.fit(rows, labels).predict_proba(queries))
 

@@ -116,8 +116,8 @@ def rows(args: argparse.Namespace, device: torch.device) -> Iterator[dict[str, A
                 {"test": one_by_one(model, queries)} if name == UNCACHED else works(model, queries)
             )
             for what, work in each.items():
-                found = measure(work, device, args.repeats)
-                yield {"learner": name, "weights": weights, "ways": ways, "what": what} | found
+                measured = measure(work, device, args.repeats)
+                yield {"learner": name, "weights": weights, "ways": ways, "what": what} | measured
         del model
 
 
@@ -181,19 +181,19 @@ def main() -> None:
         return
     device = torch.device(args.device)
     args.out.mkdir(parents=True, exist_ok=True)
-    found = []
+    rows_so_far = []
     with sdpa_kernel(KERNELS):
         for row in rows(args, device):
             print(json.dumps(row), flush=True)
-            found.append(row)
-            (args.out / "rows.json").write_text("\n".join(map(json.dumps, found)) + "\n")
-    write_page(args, found, f"{device_name(device)}, torch {torch.__version__}")
+            rows_so_far.append(row)
+            (args.out / "rows.json").write_text("\n".join(map(json.dumps, rows_so_far)) + "\n")
+    write_page(args, rows_so_far, f"{device_name(device)}, torch {torch.__version__}")
 
 
-def write_page(args: argparse.Namespace, found: list[dict[str, Any]], about: str) -> None:
+def write_page(args: argparse.Namespace, measured: list[dict[str, Any]], about: str) -> None:
     """Write tables and plots of the measurements."""
-    args.ways = sorted({row["ways"] for row in found})
-    counts = {row["learner"]: row["weights"] / 1e6 for row in found if "weights" in row}
+    args.ways = sorted({row["ways"] for row in measured})
+    counts = {row["learner"]: row["weights"] / 1e6 for row in measured if "weights" in row}
     weights = ", ".join(f"{name} {count:.1f}" for name, count in counts.items())
     page = Page(
         args.out / "README.md",
@@ -210,24 +210,25 @@ def write_page(args: argparse.Namespace, found: list[dict[str, Any]], about: str
     ):
         page.text(f"## {title}")
         page.table(
-            ["learner", *(f"K = {way}" for way in args.ways)], cells(found, what, unit, args.ways)
+            ["learner", *(f"K = {way}" for way in args.ways)],
+            cells(measured, what, unit, args.ways),
         )
     page.text(f"## {EPISODES:,} episodes, one after the other, s")
     thousand = [
         row | {"seconds": row["milliseconds"] * EPISODES / 1e3} if "milliseconds" in row else row
-        for row in found
+        for row in measured
     ]
     page.table(
         ["learner", *(f"K = {way}" for way in args.ways)],
         cells(thousand, "test", "seconds", args.ways),
     )
-    page.text("## Slower than TAIL from so many classes on")
-    others = [name for name in dict.fromkeys(r["learner"] for r in found) if name not in OURS]
+    page.text("## Slower than TAIL from this many classes on")
+    others = [name for name in dict.fromkeys(r["learner"] for r in measured) if name not in OURS]
     page.table(
         ["learner", *OURS],
-        [[name, *(crossing(found, ours, name) for ours in OURS)] for name in others],
+        [[name, *(crossing(measured, ours, name) for ours in OURS)] for name in others],
     )
-    plot(found, args.out / "cost.png", MODELS)
+    plot(measured, args.out / "cost.png", MODELS)
     page.text(
         "Lines of learners that cost the same lie on each other in the plot.", "![plot](cost.png)"
     )

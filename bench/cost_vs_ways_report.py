@@ -8,12 +8,12 @@ from typing import Any
 OUT_OF_MEMORY = "out of memory"
 
 
-def crossing(found: list[dict[str, Any]], ours: str, other: str) -> str:
+def crossing(rows: list[dict[str, Any]], ours: str, other: str) -> str:
     """Describe the number of classes from which the other learner is slower than ours."""
     times = {
         name: {
             row["ways"]: row.get("milliseconds", math.inf)
-            for row in found
+            for row in rows
             if (row["learner"], row["what"]) == (name, "test")
         }
         for name in (ours, other)
@@ -31,13 +31,13 @@ def crossing(found: list[dict[str, Any]], ours: str, other: str) -> str:
     return f"{math.exp(math.log(low) + share * math.log(high / low)):.0f}"
 
 
-def cells(found: list[dict[str, Any]], what: str, unit: str, ways: list[int]) -> list[list[str]]:
+def cells(rows: list[dict[str, Any]], what: str, unit: str, ways: list[int]) -> list[list[str]]:
     """Return table rows of the numbers: learners by classes."""
     lines = []
-    for name in dict.fromkeys(row["learner"] for row in found if row["what"] == what):
+    for name in dict.fromkeys(row["learner"] for row in rows if row["what"] == what):
         line = [name]
         for way in ways:
-            values = (r for r in found if (r["learner"], r["ways"], r["what"]) == (name, way, what))
+            values = (r for r in rows if (r["learner"], r["ways"], r["what"]) == (name, way, what))
             row: dict[str, Any] = next(values, {})  # nothing where it was not measured
             value = row.get(unit)
             line.append(row.get("failed") or ("-" if value is None else f"{value:,.1f}"))
@@ -45,7 +45,7 @@ def cells(found: list[dict[str, Any]], what: str, unit: str, ways: list[int]) ->
     return lines
 
 
-def plot(found: list[dict[str, Any]], path: Path, trained: Collection[str]) -> None:
+def plot(rows: list[dict[str, Any]], path: Path, trained: Collection[str]) -> None:
     """Plot time and memory against the number of classes; crosses mark out-of-memory."""
     from matplotlib.figure import Figure
 
@@ -56,12 +56,12 @@ def plot(found: list[dict[str, Any]], path: Path, trained: Collection[str]) -> N
         ("train", "gibibytes", "peak memory of training, GiB"),
     ]
     axes = figure.subplots(1, len(panels))
-    names = list(dict.fromkeys(row["learner"] for row in found))
-    ways = sorted({row["ways"] for row in found})
+    names = list(dict.fromkeys(row["learner"] for row in rows))
+    ways = sorted({row["ways"] for row in rows})
     for axis, (what, unit, title) in zip(axes, panels, strict=True):
         height = 0.97  # of the crosses; learners that fail together stay apart
         for number, name in enumerate(names):
-            own = [row for row in found if (row["learner"], row["what"]) == (name, what)]
+            own = [row for row in rows if (row["learner"], row["what"]) == (name, what)]
             points = [(row["ways"], row[unit]) for row in own if row.get(unit) is not None]
             if points:
                 line = "o-" if name in trained else "s--"
@@ -75,7 +75,7 @@ def plot(found: list[dict[str, Any]], path: Path, trained: Collection[str]) -> N
         axis.margins(y=0.15)
         axis.grid(alpha=0.3)
     handles = axes[0].get_legend_handles_labels()[0]
-    if any("failed" in row for row in found):
+    if any("failed" in row for row in rows):
         handles += axes[0].plot([], [], "kx", label=OUT_OF_MEMORY)
     figure.legend(handles=handles, loc="outside right upper", fontsize=8)
     figure.savefig(path, dpi=130)

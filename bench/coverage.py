@@ -37,7 +37,7 @@ WAYS, QUERIES = 5, 10
 TELLERS = ("novelty", "highest probability")
 ALL = "all data sets"
 Array = NDArray[np.float64]
-Found = dict[BenchTable, dict[str, Array]]
+Values = dict[BenchTable, dict[str, Array]]
 """Values of each episode, by data set and measure."""
 
 
@@ -79,19 +79,19 @@ class Kind:
         )
         if not of.allows(protocol):
             return None
-        found = FixedEpisodes.of(of.table, protocol)
-        return found if self.known(found.protocol.ways) >= 2 else None
+        episodes = FixedEpisodes.of(of.table, protocol)
+        return episodes if self.known(episodes.protocol.ways) >= 2 else None
 
 
 def set_measures(rows: Rows) -> dict[str, float]:
     """Measure the prediction sets of one episode."""
     classifier = rows.fitted()
-    found = {}
+    measures = {}
     for asked in COVERAGES:
         sets = classifier.predict_set(rows.queries, coverage=asked)
-        found[f"covered {asked}"] = 100 * float(sets[np.arange(len(sets)), rows.truth].mean())
-        found[f"size {asked}"] = float(sets.sum(axis=1).mean())
-    return found
+        measures[f"covered {asked}"] = 100 * float(sets[np.arange(len(sets)), rows.truth].mean())
+        measures[f"size {asked}"] = float(sets.sum(axis=1).mean())
+    return measures
 
 
 def novelty_measures(rows: Rows) -> dict[str, float]:
@@ -120,7 +120,7 @@ def each_episode(kind: Kind, episodes: FixedEpisodes) -> Iterator[Rows]:
 
 
 def measure_one(kind: Kind, count: int, each: BenchTable) -> dict[str, Array]:
-    """Measure a data set; None if it has too few classes or rows."""
+    """Measure a data set; an empty dictionary if it has too few classes or rows."""
     torch.set_num_threads(1)  # the matrices are small
     episodes = kind.episodes(each, count)
     if episodes is None:
@@ -133,14 +133,14 @@ def measure_one(kind: Kind, count: int, each: BenchTable) -> dict[str, Array]:
     return {name: np.array([value[name] for value in values]) for name in values[0]}
 
 
-def measure(kind: Kind, tables: Sequence[BenchTable], count: int, workers: Pool | None) -> Found:
+def measure(kind: Kind, tables: Sequence[BenchTable], count: int, workers: Pool | None) -> Values:
     """Measure all data sets that have enough classes and rows."""
     work = partial(measure_one, kind, count)
-    found = workers.map(work, tables, chunksize=1) if workers else list(map(work, tables))
-    return {each: values for each, values in zip(tables, found, strict=True) if values}
+    results = workers.map(work, tables, chunksize=1) if workers else list(map(work, tables))
+    return {each: values for each, values in zip(tables, results, strict=True) if values}
 
 
-def mean(results: Found, name: str, group: str, digits: int) -> str:
+def mean(results: Values, name: str, group: str, digits: int) -> str:
     """Average a measure over the data sets of a group, with an interval over episodes.
 
     Its half width is that of a mean of independent means, the root of the sum of the squares.
@@ -154,13 +154,13 @@ def mean(results: Found, name: str, group: str, digits: int) -> str:
     return f"{np.mean([each.mean for each in intervals]):.{digits}f} ± {spread:.{digits}f}"
 
 
-def names_of(measured: Mapping[int, Found]) -> tuple[list[str], list[BenchTable]]:
+def names_of(measured: Mapping[int, Values]) -> tuple[list[str], list[BenchTable]]:
     """Return the groups (all data sets first) and the data sets."""
-    tables = dict.fromkeys(each for found in measured.values() for each in found)
+    tables = dict.fromkeys(each for results in measured.values() for each in results)
     return [ALL, *dict.fromkeys(each.group for each in tables)], list(tables)
 
 
-def set_tables(measured: Mapping[int, Found]) -> list[str]:
+def set_tables(measured: Mapping[int, Values]) -> list[str]:
     """Write the tables on prediction sets: groups, then data sets."""
     groups, tables = names_of(measured)
     shapes = [(shots, coverage) for shots in measured for coverage in COVERAGES]
@@ -186,22 +186,25 @@ def set_tables(measured: Mapping[int, Found]) -> list[str]:
     ]
 
 
-def set_cell(results: Found, coverage: float, group: str) -> str:
+def set_cell(results: Values, coverage: float, group: str) -> str:
     """Format the coverage and size of sets in a group."""
     covered = mean(results, f"covered {coverage}", group, 1)
     return f"{covered}; {mean(results, f'size {coverage}', group, 2)}"
 
 
-def novelty_tables(measured: Mapping[int, Found]) -> list[str]:
+def novelty_tables(measured: Mapping[int, Values]) -> list[str]:
     """Write the tables on novelty: groups, then data sets."""
     groups, tables = names_of(measured)
     rows = [
-        [f"{shots}-shot, {name}", *(mean(found, name, group, 3) for group in groups)]
-        for shots, found in measured.items()
+        [f"{shots}-shot, {name}", *(mean(results, name, group, 3) for group in groups)]
+        for shots, results in measured.items()
         for name in TELLERS
     ]
     own = [
-        [each.name, *(mean(_only(found, each), TELLERS[0], ALL, 3) for found in measured.values())]
+        [
+            each.name,
+            *(mean(_only(results, each), TELLERS[0], ALL, 3) for results in measured.values()),
+        ]
         for each in tables
     ]
     return [
@@ -211,14 +214,14 @@ def novelty_tables(measured: Mapping[int, Found]) -> list[str]:
     ]
 
 
-def _only(results: Found, which: BenchTable) -> Found:
+def _only(results: Values, which: BenchTable) -> Values:
     return {each: values for each, values in results.items() if each is which}
 
 
-def _own_cell(found: Found, each: BenchTable, coverage: float) -> str:
-    if each not in found:
+def _own_cell(results: Values, each: BenchTable, coverage: float) -> str:
+    if each not in results:
         return "none"
-    own = found[each]
+    own = results[each]
     return f"{own[f'covered {coverage}'].mean():.1f}; {own[f'size {coverage}'].mean():.2f}"
 
 

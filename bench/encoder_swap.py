@@ -76,12 +76,12 @@ def main() -> None:
         header = [f"{name}, {encoder}" for name in learners for encoder in (SEEN, SWAPPED)]
         page.table(["set", *header])
         for data_set in sets:
-            found = [
+            texts = [
                 cell(rows[name, encoder, data_set, shots])
                 for name in learners
                 for encoder in (SEEN, SWAPPED)
             ]
-            page.row(data_set, *found)
+            page.row(data_set, *texts)
         changes = []
         for name in learners:
             own = [change(rows, name, data_set, shots) for data_set in sets]
@@ -100,8 +100,8 @@ def _plot(rows: Table, learners: list[str], sets: list[str], path: Path) -> None
     for axis, shots in zip(panels, (1, 5), strict=True):
         width = 0.8 / len(learners)
         for number, name in enumerate(learners):
-            found = [change(rows, name, data_set, shots) for data_set in sets]
-            values = [np.nan if value is None else value for value in found]
+            changes = [change(rows, name, data_set, shots) for data_set in sets]
+            values = [np.nan if value is None else value for value in changes]
             places = np.arange(len(sets)) + (number - (len(learners) - 1) / 2) * width
             axis.bar(places, values, width, label=name)
         axis.set_xticks(range(len(sets)), sets, rotation=60, ha="right", fontsize=8)

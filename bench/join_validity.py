@@ -33,21 +33,21 @@ SETTINGS = ("shots", "queries", "seed")
 
 def read_kept(folders: list[Path]) -> dict[tuple[str, str], list[dict[str, Any]]]:
     """Read the descriptions of stored curves, by learner and task."""
-    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    stored: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for path in sorted(path for folder in folders for path in folder.glob("*.json")):
         about = json.loads(path.read_text())["about"]
-        found.setdefault((about["learner"], about["task"]), []).append(about | {"at": path.parent})
-    return found
+        stored.setdefault((about["learner"], about["task"]), []).append(about | {"at": path.parent})
+    return stored
 
 
 def curve_of(
     learner: str, each: DeclaredTask, stored: dict[tuple[str, str], list[dict[str, Any]]]
 ) -> tuple[LearningCurve | Unsolved, str]:
     """Return the only curve of a learner on a task, and its device; exit if there is not one."""
-    found = stored.get((learner, task_stamp(each.task)), [])
-    if len(found) != 1:
-        raise SystemExit(f"{len(found)} curves of {learner} on {each.task.name}, not one")
-    about = dict(found[0])
+    curves = stored.get((learner, task_stamp(each.task)), [])
+    if len(curves) != 1:
+        raise SystemExit(f"{len(curves)} curves of {learner} on {each.task.name}, not one")
+    about = dict(curves[0])
     curve = KeptCurves(about.pop("at")).read(about)
     assert curve is not None, "it was just listed"
     return curve
@@ -73,7 +73,7 @@ def main() -> None:
     }
     if len(settings) != 1:
         raise SystemExit(f"curves of different settings: {sorted(settings)}")
-    found = {n: [curve_of(n, each, stored) for each in declared.tasks] for n in args.learners}
+    curves = {n: [curve_of(n, each, stored) for each in declared.tasks] for n in args.learners}
     draws = {
         learner: max(
             about["draws"]
@@ -89,7 +89,7 @@ def main() -> None:
     study = ValidityStudy(
         reports={
             n: judge_together([c for c, _ in descriptions], 0.05, 0.1)
-            for n, descriptions in found.items()
+            for n, descriptions in curves.items()
         },
         tasks=declared.tasks,
         draws=max_draws,
@@ -97,7 +97,7 @@ def main() -> None:
         epsilon=0.1,
         seed=int(next(iter(settings))[-1]),
         devices={
-            n: frozenset(kind for _, kind in descriptions) for n, descriptions in found.items()
+            n: frozenset(kind for _, kind in descriptions) for n, descriptions in curves.items()
         },
     )
     places = {f"CURVES{number or ''}": path for number, path in enumerate(args.curves)}

@@ -132,14 +132,14 @@ def _rows(
         )
         asked = {name: learners[name] for name in names}
         scores = score_learners(asked, bank, protocol, device=device) if asked else {}
-        for name, found in scores.items():
+        for name, evaluation in scores.items():
             row: dict[str, Any] = {"learner": name, "ways": ways, "shots": shots}
-            if found.outcome is Outcome.ANSWERED:
-                mean = found.accuracy
+            if evaluation.outcome is Outcome.ANSWERED:
+                mean = evaluation.accuracy
                 row |= {"accuracy": mean.mean, "half_width": mean.half_width}
-                row |= {"episodes": mean.count, "milliseconds": found.milliseconds}
+                row |= {"episodes": mean.count, "milliseconds": evaluation.milliseconds}
             else:
-                row |= {"failed": str(found.outcome), "reason": found.reason}
+                row |= {"failed": str(evaluation.outcome), "reason": evaluation.reason}
             rows.append(row)
     return rows
 

@@ -114,8 +114,10 @@ def accuracies(features: Array, labels: Array, queries: Array, truth: Array) -> 
         with ExitStack() as limits:
             for limit, value in zip(LIMITS, values, strict=True):
                 limits.enter_context(mock.patch(f"unitail.{limit}", value))
-            most = None if name == "whole" else 4000
-            ours = TailClassifier(device="cpu", random_state=0, scale="none", max_support=most)
+            max_support = None if name == "whole" else 4000
+            ours = TailClassifier(
+                device="cpu", random_state=0, scale="none", max_support=max_support
+            )
             answers[name] = ours.fit(features, labels).predict_log_proba(queries)
     linear = make_pipeline(
         StandardScaler(with_std=False), Normalizer(), LogisticRegression(C=10, max_iter=1000)
@@ -277,7 +279,9 @@ def main() -> None:
     parser.add_argument("--classes", type=int, nargs="*", default=[20, 50, 100, 200, 500, 1000])
     parser.add_argument("--rows", type=int, nargs="*", default=[500, 2000, 8000, 32_000])
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=900, help="stop after so many, to go on")
+    parser.add_argument(
+        "--seconds", type=float, default=900, help="stop after this many; run it again to go on"
+    )
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)

@@ -38,7 +38,8 @@ TESTING = {
 """Data sets that no run was trained on, by modality."""
 GROUP_OF = {name: group for group, names in TESTING.items() for name in names.split()}
 BASE = "base"
-WHOLE = "0/1"
+ALL_TABLES = "0/1"
+"""The only shard of one."""
 Rows = list[dict[str, Any]]
 
 
@@ -162,7 +163,7 @@ def _means(rows: Rows) -> dict[tuple[str, int], dict[str, float]]:
         place = (f"{row['group']}, {row['bank'].split('/')[0]}", row["shots"])
         values[place][row["learner"]].append(100 * row.get("accuracy", np.nan))
     return {
-        place: {name: float(np.mean(found)) for name, found in own.items()}
+        place: {name: float(np.mean(accuracies)) for name, accuracies in own.items()}
         for place, own in values.items()
     }
 
@@ -174,8 +175,8 @@ def _testing_table(page: Page, rows: Rows) -> None:
     for name in dict.fromkeys(split_name(row["learner"]) for row in rows):
         cells = []
         for own in means.values():
-            found = [value for run, value in own.items() if split_name(run) == name]
-            cells.append("cannot" if np.isnan(found).any() else interval(found))
+            values = [value for run, value in own.items() if split_name(run) == name]
+            cells.append("cannot" if np.isnan(values).any() else interval(values))
         page.row(name, *cells)
 
 
@@ -266,7 +267,7 @@ def main() -> None:
     parser.add_argument("--shots", type=int, nargs="+", default=[1, 5])
     parser.add_argument("--episodes", type=int, default=200)
     parser.add_argument("--queries", type=int, default=8)
-    parser.add_argument("--shard", default=WHOLE, help="which tables: NUMBER/OF")
+    parser.add_argument("--shard", default=ALL_TABLES, help="which tables: NUMBER/OF")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--page", action="store_true", help="only write the page again")
     args = parser.parse_args()
@@ -274,7 +275,7 @@ def main() -> None:
     args.out.mkdir(parents=True, exist_ok=True)
     if not args.page:
         measure(args)
-    if args.page or args.shard == WHOLE:  # else others are at work, and one command comes last
+    if args.page or args.shard == ALL_TABLES:  # else others are at work, and one command comes last
         write_page(args)
 
 

@@ -173,8 +173,8 @@ def main() -> None:
     for shots in args.shots:
         results = measure(questions, shots, args.draws, args.queries)
         first = np.array(next(iter(results.values())))  # (draws, 2)
-        for name, found in results.items():
-            own = np.array(found)
+        for name, values in results.items():
+            own = np.array(values)
             columns = (own[:, 0], (own - first)[:, 0], own[:, 1], (own - first)[:, 1])
             shown = [MeanInterval.of(column.tolist()) for column in columns]
             page.row(shots, name, *(f"{each.mean:.1f} ± {each.half_width:.1f}" for each in shown))

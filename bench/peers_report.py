@@ -37,12 +37,12 @@ def leads(rows: pandas.DataFrame, ours: str, other: str) -> pandas.Series:
     return differences.groupby(["encoder", "data_set"]).mean().groupby("data_set").mean()
 
 
-def lead_cell(found: pandas.Series) -> str:
+def lead_cell(leads: pandas.Series) -> str:
     """Format a mean, its interval and the worst data set."""
-    if len(found) < 2:
-        return "" if found.empty else f"{found.mean():+.1f}"
-    worst = f"{found.idxmin()} {found.min():+.1f}"
-    lead = MeanInterval.of(found.to_numpy())
+    if len(leads) < 2:
+        return "" if leads.empty else f"{leads.mean():+.1f}"
+    worst = f"{leads.idxmin()} {leads.min():+.1f}"
+    lead = MeanInterval.of(leads.to_numpy())
     return f"{lead.mean:+.1f} ± {lead.half_width:.1f} ({worst})"
 
 
@@ -78,10 +78,13 @@ def report(
         peer = max(peer_rows, key=lambda row: row.accuracy).learner
         protocol_rows = rows.take(rows.protocol == protocol)
         for ours in JOINT:
-            for what, found in compare_groups(protocol_rows, ours, peer).items():
-                numbers = [100 * value for value in (found.difference, found.low, found.high)]
-                cells = ["{:+.1f}, {:+.1f} to {:+.1f}".format(*numbers), f"{found.pairs:,}"]
-                lines.append([what, ours, peer, *cells, str(len(found.data_sets))])
+            for what, comparison in compare_groups(protocol_rows, ours, peer).items():
+                numbers = [
+                    100 * value
+                    for value in (comparison.difference, comparison.low, comparison.high)
+                ]
+                cells = ["{:+.1f}, {:+.1f} to {:+.1f}".format(*numbers), f"{comparison.pairs:,}"]
+                lines.append([what, ours, peer, *cells, str(len(comparison.data_sets))])
     header = ["", "ours", "best peer", "ours minus it, 95 % interval", "pairs", "tables"]
     settings = [[name, *(str(own[name]) for own in chosen.values())] for name in GRID]
     return "\n\n".join([

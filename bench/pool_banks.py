@@ -73,7 +73,7 @@ def split(episode: Episode, count: int) -> tuple[Episode, Tensor]:
     return Episode(support=episode.support, query=first_queries), query.features[:, count:]
 
 
-def part(episode: Episode, pool: Tensor, rows: slice) -> tuple[Episode, Tensor]:
+def subset(episode: Episode, pool: Tensor, rows: slice) -> tuple[Episode, Tensor]:
     """Select some episodes of a batch."""
     support, query = episode.support, episode.query
     assert query.class_indices is not None, "sources sample labelled queries"
@@ -91,15 +91,15 @@ def answers(episode: Episode, pool: Tensor, sizes: Sequence[int]) -> dict[str, T
     """Predict with all methods, on the device of the episodes."""
     model = load_default(pool.device)
     support, draw = episode.support, RelationalDraw()
-    found = {
+    by_pool = {
         LINEAR: LinearProbe(variant=ProbeVariant.SHRUNK).infer(support, episode.query.features),
         ISOLATED: model(episode, draw, Visibility.ISOLATED),
         JOINT: model(episode, draw, Visibility.JOINT),
     }
     for size in sizes:
         rows = pool[:, : size * support.ways]
-        found[pooled(size)] = model(episode, draw, Visibility.ISOLATED, rows)
-    return found
+        by_pool[pooled(size)] = model(episode, draw, Visibility.ISOLATED, rows)
+    return by_pool
 
 
 def measure(bank: FeatureBank, shots: int, args: argparse.Namespace) -> dict[str, float]:
@@ -117,7 +117,7 @@ def measure(bank: FeatureBank, shots: int, args: argparse.Namespace) -> dict[str
     episode, pool = split(batch.sample(stream(0, *names)), ways * QUERIES)
     right: dict[str, float] = {}
     for start in range(0, args.episodes, args.batch):
-        some, rows = part(episode, pool, slice(start, start + args.batch))
+        some, rows = subset(episode, pool, slice(start, start + args.batch))
         asked = some.to(torch.device(args.device))
         truth = some.query.class_indices
         assert truth is not None, "sources sample labelled queries"
@@ -133,16 +133,16 @@ def lead(rows: pandas.DataFrame, first: str, other: str) -> pandas.Series:
     return (both[first] - both[other]).groupby(both["data_set"]).mean()
 
 
-def cell(found: pandas.Series) -> str:
+def cell(gains: pandas.Series) -> str:
     """Format a mean with its interval, the number of data sets and the worst."""
-    if found.empty:
+    if gains.empty:
         return ""
-    if len(found) < 2:
-        return f"{found.mean():+.2f} (1)"
-    interval = MeanInterval.of(found.to_numpy())
+    if len(gains) < 2:
+        return f"{gains.mean():+.2f} (1)"
+    interval = MeanInterval.of(gains.to_numpy())
     return (
         f"{interval.mean:+.2f} ± {interval.half_width:.2f}"
-        f" ({len(found)}; {found.idxmin()} {found.min():+.1f})"
+        f" ({len(gains)}; {gains.idxmin()} {gains.min():+.1f})"
     )
 
 

@@ -85,17 +85,17 @@ def score(learner: Inference, episode: Episode) -> NDArray[np.float64]:
 
 def measure(learners: dict[str, Inference], names: list[str], args: argparse.Namespace) -> Measured:
     """Measure all learners on the same episodes of every bank."""
-    found: dict[str, list[list[NDArray[np.float64]]]] = {name: [] for name in learners}
+    scores: dict[str, list[list[NDArray[np.float64]]]] = {name: [] for name in learners}
     for bank in names:
         source = open_source(args.banks, bank)
         drawn = [list(batches(source, shots, args.episodes)) for shots in SHOTS]
         for name, learner in learners.items():
-            found[name].append([
+            scores[name].append([
                 np.concatenate([score(learner, episode) for episode in own], axis=1)
                 for own in drawn
             ])  # fmt: skip
         print(bank, flush=True)
-    return {name: np.array(parts).transpose(2, 0, 1, 3) for name, parts in found.items()}
+    return {name: np.array(parts).transpose(2, 0, 1, 3) for name, parts in scores.items()}
 
 
 def cells(name: str, own: NDArray[np.float64], best: NDArray[np.float64]) -> Cells:
@@ -106,25 +106,27 @@ def cells(name: str, own: NDArray[np.float64], best: NDArray[np.float64]) -> Cel
     return [name, *percent, gap, *nll, f"{own[1].mean():.3f}"]
 
 
-def bank_rows(found: Measured, tuned: list[str], names: list[str], chosen: str) -> list[Cells]:
+def bank_rows(scores: Measured, tuned: list[str], names: list[str], chosen: str) -> list[Cells]:
     """Yield what the fixed C costs compared with the best C of each bank."""
     lines = []
     for place, bank in enumerate(names):
         line = [bank]
         for column, _ in enumerate(SHOTS):
-            means = {name: 100 * found[name][0, place, column].mean() for name in tuned}
+            means = {name: 100 * scores[name][0, place, column].mean() for name in tuned}
             top = max(means, key=lambda name: means[name])
             line += [f"{means[chosen]:.2f}", f"{means[top]:.2f} ({top})"]
         lines.append(line)
     return lines
 
 
-def choose(found: Measured, tuned: list[str]) -> tuple[str, str]:
+def choose(scores: Measured, tuned: list[str]) -> tuple[str, str]:
     """Return the C with the best mean accuracy and, among those within noise, the best NLL."""
-    best = max(tuned, key=lambda name: found[name][0].mean())
-    gaps = {name: MeanInterval.of((found[name] - found[best])[0]) for name in tuned if name != best}
+    best = max(tuned, key=lambda name: scores[name][0].mean())
+    gaps = {
+        name: MeanInterval.of((scores[name] - scores[best])[0]) for name in tuned if name != best
+    }
     near = [best, *(name for name, gap in gaps.items() if gap.high >= 0)]
-    return best, min(near, key=lambda name: found[name][1].mean())
+    return best, min(near, key=lambda name: scores[name][1].mean())
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -165,9 +167,9 @@ def time_rows(source: BankEpisodes, sizes: Sequence[str], strength: float) -> li
     return lines
 
 
-def report(found: Measured, tuned: list[str], banks: list[str], args: argparse.Namespace) -> None:
+def report(scores: Measured, tuned: list[str], banks: list[str], args: argparse.Namespace) -> None:
     """Write the tables."""
-    best, chosen = choose(found, tuned)
+    best, chosen = choose(scores, tuned)
     page = Page(
         args.out,
         "The strength C of the tuned linear probe",
@@ -181,12 +183,14 @@ def report(found: Measured, tuned: list[str], banks: list[str], args: argparse.N
     )
     header = ["C", "1-shot accuracy, %", "5-shot accuracy, %"]
     header += ["difference from the best, both shots", "1-shot NLL", "5-shot NLL", "mean NLL"]
-    page.table(header, [cells(name, own, found[best]) for name, own in found.items()])
+    page.table(header, [cells(name, own, scores[best]) for name, own in scores.items()])
     page.text(
         "What one C for all tasks costs: accuracy in % at the default and at the best C of each"
         " bank, which is chosen on the same episodes and so looks better than it is."
     )
-    page.table(["bank", "1-shot", "best", "5-shot", "best"], bank_rows(found, tuned, banks, chosen))
+    page.table(
+        ["bank", "1-shot", "best", "5-shot", "best"], bank_rows(scores, tuned, banks, chosen)
+    )
     page.text(
         "Seconds of one CPU core for one batch, fit and answers, the better of two runs, at the"
         f" default C ({banks[0]}, float32). scikit-learn runs episode"
@@ -217,8 +221,8 @@ def main() -> None:
         "prototypes": ProtoHead(),
         "prototypes, centred": ProtoHead(PrototypeVariant.CENTRED),
     }
-    found = measure({**tuned, **others}, args.only, args)
-    report(found, list(tuned), args.only, args)
+    scores = measure({**tuned, **others}, args.only, args)
+    report(scores, list(tuned), args.only, args)
 
 
 if __name__ == "__main__":

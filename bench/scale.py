@@ -172,18 +172,18 @@ def main() -> None:
     for rows in args.rows:
         with tempfile.TemporaryDirectory() as place:
             write_sparse_bank(Path(place) / "bank", rows, args.width)
-            found = alone(open_and_sample, Path(place) / "bank")
+            measured = alone(open_and_sample, Path(place) / "bank")
         size = f"{2 * rows * args.width / 2**20:,.0f}"
-        memory = [f"{found[key]:,.0f}" for key in ("before", "open", "sampled", "own")]
-        times = [f"{found[key]:.1f}" for key in ("seconds to open", "seconds for the episodes")]
+        memory = [f"{measured[key]:,.0f}" for key in ("before", "open", "sampled", "own")]
+        times = [f"{measured[key]:.1f}" for key in ("seconds to open", "seconds for the episodes")]
         page.row(f"{rows:,} x {args.width}", size, *memory, *times)
     page.text("## A data set of short texts is read and encoded, 16 numbers each")
     page.table(("rows", "imports", "read", "encoded and written", "seconds"))
     for rows in args.encode:
         with tempfile.TemporaryDirectory() as place:
-            found = alone(prepare, Path(place), rows)
-        memory = [f"{found[key]:,.0f}" for key in ("before", "read", "encoded")]
-        page.row(f"{rows:,}", *memory, f"{found['seconds']:.0f}")
+            measured = alone(prepare, Path(place), rows)
+        memory = [f"{measured[key]:,.0f}" for key in ("before", "read", "encoded")]
+        page.row(f"{rows:,}", *memory, f"{measured['seconds']:.0f}")
 
 
 if __name__ == "__main__":

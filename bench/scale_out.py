@@ -265,7 +265,7 @@ def mean_interval(values: Sequence[float]) -> str:
     return f"{np.mean(values):.1f} ± {half:.1f}"
 
 
-def measure_answers(page: Page, rows: int, most: int, repeats: int = 5) -> dict[str, float]:
+def measure_answers(page: Page, rows: int, max_pool: int, repeats: int = 5) -> dict[str, float]:
     """Predict vectors as wide as an encoder's, without a pool and with the largest."""
     page.text(
         "## Vectors answered a CPU second",
@@ -273,12 +273,12 @@ def measure_answers(page: Page, rows: int, most: int, repeats: int = 5) -> dict[
         f" Mean over {repeats} calls with its 95 % interval.",
     )
     page.table(["pool", "rows / CPU s"])
-    generator, told = np.random.default_rng(0), {}
+    generator, rate_of = np.random.default_rng(0), {}
     labels = np.repeat(np.arange(10), 5)
     examples = generator.normal(size=(50, WIDTH)) + 0.3 * np.eye(10, WIDTH)[labels] * WIDTH**0.5
     queries = generator.normal(size=(rows, WIDTH)).astype(np.float32)
     torch.set_num_threads(1)
-    for pool in (0, most):
+    for pool in (0, max_pool):
         unlabelled = generator.normal(size=(pool, WIDTH)) if pool else None
         classifier = TailClassifier(device="cpu").fit(examples, labels, pool=unlabelled)
         answer_rows(classifier, queries, 0.9, 3)  # what is computed once
@@ -288,8 +288,8 @@ def measure_answers(page: Page, rows: int, most: int, repeats: int = 5) -> dict[
             answer_rows(classifier, queries, 0.9, 3)
             rates.append(rows / (time.process_time() - began))
         page.row(f"{pool:,}", mean_interval(rates))
-        told[str(pool)] = statistics.mean(rates)
-    return told
+        rate_of[str(pool)] = statistics.mean(rates)
+    return rate_of
 
 
 if __name__ == "__main__":

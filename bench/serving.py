@@ -158,8 +158,8 @@ def server(folders: list[Path], *options: str) -> Iterator[Server]:
     try:
         assert process.stdout is not None
         lines = iter(process.stdout.readline, "")
-        found = (re.search(r"http://127\.0\.0\.1:(\d+)", line) for line in lines)
-        port = int(next(match for match in found if match)[1])
+        matches = (re.search(r"http://127\.0\.0\.1:(\d+)", line) for line in lines)
+        port = int(next(match for match in matches if match)[1])
         with Client(f"http://127.0.0.1:{port}") as client:
             wait_until(lambda: process.poll() is not None or client.ready(), "the server was ready")
         yield Server(port, process.pid)

@@ -28,7 +28,7 @@ from unitail.studio.store import Store
 
 ITEMS = 300
 MAX_CLASSES = 12
-LONGEST = 0.5
+MAX_LIFETIME = 0.5
 """Maximum lifetime of a labeller in seconds: enough for a dozen actions."""
 
 
@@ -83,7 +83,7 @@ def kill_once(url: str, generator: random.Random) -> int | None:
     process = multiprocessing.get_context("fork").Process(target=labour, args=[url, there])
     process.start()
     there.close()
-    time.sleep(generator.uniform(0, LONGEST))
+    time.sleep(generator.uniform(0, MAX_LIFETIME))
     assert process.pid is not None
     os.kill(process.pid, signal.SIGKILL)
     process.join()

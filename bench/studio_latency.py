@@ -74,7 +74,7 @@ def measure(
     studio: Studio, repeats: int, items: Sequence[int], classes: Sequence[int]
 ) -> dict[str, list[float]]:
     """Label items one by one, and measure wall and CPU seconds until predictions arrive."""
-    told: list[tuple[float, float]] = []
+    notified_at: list[tuple[float, float]] = []
     seen_at: list[tuple[float, float]] = []
     count = len(studio.catalogue)
     screen = list(range(count - SCREEN, count))
@@ -83,22 +83,22 @@ def measure(
     def note(answered: Answered) -> None:
         if labelled.issuperset(answered.places.tolist()):
             return
-        told.append((time.perf_counter(), time.process_time()))
+        notified_at.append((time.perf_counter(), time.process_time()))
         if screen[0] in answered.places:
-            seen_at.append(told[-1])
+            seen_at.append(notified_at[-1])
 
     studio.answerer._on_answers = note
     times: dict[str, list[float]] = {name: [] for name in COLUMNS}
     for number in range(repeats + 1):
         place, class_id = items[number], classes[number]
-        told.clear()
+        notified_at.clear()
         seen_at.clear()
         start, cpu = time.perf_counter(), time.process_time()
         versions = {place: studio.labels.row(place).version}
         studio.label({place: class_id}, versions, author="", looked_at=screen)
         studio.answerer.answer_all()
         if number:  # the first one does not count
-            (first, first_cpu), (last, last_cpu) = seen_at[0], max(told)
+            (first, first_cpu), (last, last_cpu) = seen_at[0], max(notified_at)
             walls, cpus = (first - start, last - start), (first_cpu - cpu, last_cpu - cpu)
             later = time.process_time()
             studio.answerer.refine()

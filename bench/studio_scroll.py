@@ -144,8 +144,8 @@ def scroll(page: Any, view: str, *, turns: int, label: bool) -> tuple[NDArray[An
 
 def answered(title: str | None) -> int:
     """Parse how many items are predicted from the title of a class."""
-    found = re.search(r", (\d+) answered", title or "")
-    return int(found[1]) if found else 0
+    match = re.search(r", (\d+) answered", title or "")
+    return int(match[1]) if match else 0
 
 
 def measure(out: Page, url: str, chromium: str, count: int, turns: int) -> None:

@@ -188,10 +188,10 @@ def measure(scores: Scores, args: argparse.Namespace, settings: Sequence[Setting
                 scores.add(job.run())
         return
     with multiprocessing.get_context("spawn").Pool(args.workers) as pool:
-        found = pool.imap_unordered(Job.run, work)
+        results = pool.imap_unordered(Job.run, work)
         try:
             while True:
-                scores.add(found.next(timeout=end - time.monotonic()))
+                scores.add(results.next(timeout=end - time.monotonic()))
         except StopIteration:
             return
         except multiprocessing.TimeoutError:

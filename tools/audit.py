@@ -30,21 +30,21 @@ NAME = re.compile(r"[\w.-]+")
 
 def needed(root: str = "unitail") -> dict[str, Distribution]:
     """Return a package with all its extras and their dependencies, as far as installed."""
-    found: dict[str, Distribution] = {}
+    installed: dict[str, Distribution] = {}
     waiting = [root]
     while waiting:
         name = _normal(waiting.pop())
-        if name in found:
+        if name in installed:
             continue
         try:
-            found[name] = distribution(name)
+            installed[name] = distribution(name)
         except PackageNotFoundError:  # an extra that is not installed, or for another platform
             continue
-        for requirement in found[name].requires or ():
+        for requirement in installed[name].requires or ():
             match = NAME.match(requirement)
             if match and (name == root or "extra ==" not in requirement):
                 waiting.append(match[0])
-    return found
+    return installed
 
 
 def licence_of(package: Distribution) -> str:

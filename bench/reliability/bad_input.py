@@ -174,7 +174,7 @@ def read_batch(
 def main() -> None:
     """Run all families, and write a row for each."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--commands", type=int, default=400, help="about so many in all")
+    parser.add_argument("--commands", type=int, default=400, help="approximate number in all")
     parser.add_argument("--reads", type=int, default=250, help="of each family that has readers")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", nargs="*", default=[])

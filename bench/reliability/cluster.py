@@ -131,7 +131,7 @@ def differences(
 @contextmanager
 def after_chunks(place: Path, chunks: int, act: Callable[[], None]) -> Iterator[list[int]]:
     """Act as soon as some chunks are done; yield the number of chunks done then."""
-    told: list[int] = []
+    counts: list[int] = []
     over = threading.Event()
 
     def watch() -> None:
@@ -139,14 +139,14 @@ def after_chunks(place: Path, chunks: int, act: Callable[[], None]) -> Iterator[
             done = sum(1 for _ in place.rglob("chunk-*.parquet"))
             if done >= chunks:
                 act()
-                told.append(done)
+                counts.append(done)
                 return
             time.sleep(0.002)
 
     watcher = threading.Thread(target=watch)
     watcher.start()
     try:
-        yield told
+        yield counts
     finally:
         over.set()
         watcher.join()

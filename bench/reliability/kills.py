@@ -225,11 +225,11 @@ def main() -> None:
     for name, each in pieces.items():
         records = [done[piece.name] for piece in each if piece.name in done]
         counts = {key: sum(record.get(key, 0) for record in records) for key in COUNTS}
-        found = [fault for record in records for fault in record["faults"]]
-        page.row(name, *counts.values(), len(found))
-        for fault in found:
+        own = [fault for record in records for fault in record["faults"]]
+        page.row(name, *counts.values(), len(own))
+        for fault in own:
             print(name, fault, flush=True)
-        faults += len(found)
+        faults += len(own)
     page.text(
         "*Finished*: runs that came to their end between kills; for the cache, vectors that it"
         f" held in the end, of 400 for every {PIECE} kills. *Faults*: an error on going on,"

@@ -50,9 +50,9 @@ def test_memory_is_measured(
 ) -> None:
     options = ["--encode", 600, "--workers", 1, "--out", tmp_path / "page.md"]
     run_script("bench/scale_memory.py", *options, monkeypatch=monkeypatch)
-    told = json.loads(capsys.readouterr().out)
-    assert told["worker"] == pytest.approx(told["main"], rel=0.1)  # it is the same process
-    assert told["busy"] > 0
+    measured = json.loads(capsys.readouterr().out)
+    assert measured["worker"] == pytest.approx(measured["main"], rel=0.1)  # it is the same process
+    assert measured["busy"] > 0
 
 
 def _run(

@@ -21,6 +21,6 @@ def test_studio_scroll(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "all items, ten labels meanwhile",
     ]
     for row in rows:
-        told = dict(zip(header, row, strict=True))
-        assert int(told["cards there"]) < 100
-        assert float(told["work, median"]) <= float(told["longest"])
+        cells = dict(zip(header, row, strict=True))
+        assert int(cells["cards there"]) < 100
+        assert float(cells["work, median"]) <= float(cells["longest"])

@@ -104,12 +104,12 @@ def test_leads_are_those_on_the_same_draws(tmp_path: Path, monkeypatch: pytest.M
     for table, start in (("wine", 50), ("iris", 60)):
         for draw in range(3):
             key = {"table": table, "setting": "5 a class", "draw": draw}
-            found = {OURS: start + 10 * draw, FOREST: start}
+            by_method = {OURS: start + 10 * draw, FOREST: start}
             if draw == 0:
-                found["TabPFN v1"] = start + 1
+                by_method["TabPFN v1"] = start + 1
             if (table, draw) == ("wine", 1):
-                found["boosting"] = start
-            scores.add([{**key, "method": name, "score": own} for name, own in found.items()])
+                by_method["boosting"] = start
+            scores.add([{**key, "method": name, "score": own} for name, own in by_method.items()])
     drawn = scores.by_draw("5 a class", ["wine", "iris"])
     assert script["_lead"](drawn, FOREST) == "+10.0 ± 0.0"
     assert script["_lead"](drawn, "TabPFN v1") == "-1.0 ± 0.0", "draw 0, not the mean of three"

@@ -34,11 +34,11 @@ def test_files_and_folders_are_imported(tmp_path: Path) -> None:
     _coded(tmp_path / "in" / "net" / "two.npz")
     single = _coded(tmp_path / "single" / "three.npz")
     out = tmp_path / "out"
-    found = _run("import", tmp_path / "in", single, "--out", out, "--licence", "CC0")
+    result = _run("import", tmp_path / "in", single, "--out", out, "--licence", "CC0")
 
-    assert found.exit_code == 0, found.output
-    assert f"Imported 3 banks to {out}." in found.output.replace("\n", "")
-    assert "importing (%) 100/100, " in found.stderr
+    assert result.exit_code == 0, result.output
+    assert f"Imported 3 banks to {out}." in result.output.replace("\n", "")
+    assert "importing (%) 100/100, " in result.stderr
     opened = [FeatureBank.open(out / name) for name in ("net/one", "net/two", "single/three")]
     assert [each.name for each in opened] == ["one", "two", "three"]
     assert {each.manifest.licence for each in opened} == {"CC0"}
@@ -48,10 +48,10 @@ def test_banks_that_are_there_are_skipped(tmp_path: Path) -> None:
     _coded(tmp_path / "net" / "one.npz")
     _run("import", tmp_path / "net", "--out", tmp_path / "out")
     _coded(tmp_path / "net" / "two.npz")
-    found = _run("import", tmp_path / "net", "--out", tmp_path / "out")
+    result = _run("import", tmp_path / "net", "--out", tmp_path / "out")
 
-    assert "Skipped, exists already: net/one." in found.output
-    assert "Imported 1 bank to" in found.output
+    assert "Skipped, exists already: net/one." in result.output
+    assert "Imported 1 bank to" in result.output
 
 
 def test_the_encoder_can_be_named(tmp_path: Path) -> None:
@@ -64,25 +64,25 @@ def test_the_encoder_can_be_named(tmp_path: Path) -> None:
 def test_info_lists_the_banks(tmp_path: Path, columns: int) -> None:
     write_bank(tmp_path / "a", name="pacs_art_painting", encoder="net[1]", licence="CC BY 4.0")
     write_bank(tmp_path / "b", sizes=(1, 20, 3), dtype="float32")
-    found = _run("info", tmp_path, columns=columns)
+    result = _run("info", tmp_path, columns=columns)
 
-    assert found.exit_code == 0, found.output
-    assert max(len(line) for line in found.output.splitlines()) <= columns
-    lines = [" ".join(line.split()) for line in found.output.splitlines()]
+    assert result.exit_code == 0, result.output
+    assert max(len(line) for line in result.output.splitlines()) <= columns
+    lines = [" ".join(line.split()) for line in result.output.splitlines()]
     assert "net[1]" in lines
     assert any(line.startswith("pacs_art_painting 6 12 3 3/4/5 float16") for line in lines)
     assert any(line.startswith("animals 6 24 3 1/3/20 float32") for line in lines)
-    assert "2 banks, 36 rows" in found.output
-    assert "1: CC BY 4.0" in found.output
+    assert "2 banks, 36 rows" in result.output
+    assert "1: CC BY 4.0" in result.output
 
 
 def test_check_passes_whole_banks(tmp_path: Path) -> None:
     write_bank(tmp_path / "a")
     write_bank(tmp_path / "b")
-    found = _run("check", tmp_path, tmp_path / "a")
+    result = _run("check", tmp_path, tmp_path / "a")
 
-    assert found.exit_code == 0, found.output
-    assert "Intact: 2 of 2 banks." in found.output
+    assert result.exit_code == 0, result.output
+    assert "Intact: 2 of 2 banks." in result.output
 
 
 def test_check_names_every_bad_bank(tmp_path: Path) -> None:
@@ -92,23 +92,23 @@ def test_check_names_every_bad_bank(tmp_path: Path) -> None:
     features[0, 0] += 1
     features.flush()
     (tmp_path / "cut" / "features.npy").write_bytes(b"\x93NUMPY")
-    found = _run("check", tmp_path)
+    result = _run("check", tmp_path)
 
-    assert found.exit_code == 2
-    assert "Intact: 1 of 3 banks." in found.output
-    assert f"unitail: {tmp_path / 'changed' / 'features.npy'} changed since" in found.stderr
-    assert f"unitail: {tmp_path / 'cut' / 'features.npy'} cannot be read" in found.stderr
+    assert result.exit_code == 2
+    assert "Intact: 1 of 3 banks." in result.output
+    assert f"unitail: {tmp_path / 'changed' / 'features.npy'} changed since" in result.stderr
+    assert f"unitail: {tmp_path / 'cut' / 'features.npy'} cannot be read" in result.stderr
 
 
 def test_info_names_a_bad_bank_and_lists_the_others(tmp_path: Path) -> None:
     write_bank(tmp_path / "fine")
     write_bank(tmp_path / "bad")
     (tmp_path / "bad" / "labels.npy").unlink()
-    found = _run("info", tmp_path)
+    result = _run("info", tmp_path)
 
-    assert found.exit_code == 2
-    assert "1 bank, 12 rows" in found.output
-    assert "labels.npy cannot be read: got FileNotFoundError" in found.stderr
+    assert result.exit_code == 2
+    assert "1 bank, 12 rows" in result.output
+    assert "labels.npy cannot be read: got FileNotFoundError" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -121,14 +121,14 @@ def test_info_names_a_bad_bank_and_lists_the_others(tmp_path: Path) -> None:
     ],
 )
 def test_mistakes_are_told(tmp_path: Path, command: list[str], message: str) -> None:
-    found = _run(*(part.format(tmp_path) for part in command))
-    assert isinstance(found.exception, InvalidBank)
+    result = _run(*(part.format(tmp_path) for part in command))
+    assert isinstance(result.exception, InvalidBank)
     with pytest.raises(InvalidBank, match=message):
-        raise found.exception
+        raise result.exception
 
 
 def test_the_commands_are_part_of_unitail() -> None:
-    found = CliRunner().invoke(main.app, ["bank", "--help"])
-    assert found.exit_code == 0, found.output
+    result = CliRunner().invoke(main.app, ["bank", "--help"])
+    assert result.exit_code == 0, result.output
     for command in ("import", "info", "check"):
-        assert command in found.output
+        assert command in result.output

@@ -62,11 +62,11 @@ def _run(*arguments: str) -> Result:
 def test_the_benchmark_measures_and_reports(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("tail", "tail-50w"):  # eight draws of each would take most of the time
         monkeypatch.setitem(SHIPPED_DRAWS, name, 1)
-    found = _run(*_options(folders, "--draws=2", "--episodes=2", "--queries=1"))
-    assert found.exit_code == 0, found.output
+    result = _run(*_options(folders, "--draws=2", "--episodes=2", "--queries=1"))
+    assert result.exit_code == 0, result.output
     words = ("my_tail", "linear_probe_paper", "unseen image domains", "cannot", "without a recipe")
     for word in (*words, "5-way 1-shot", "5-way 5-shot", "not there: efflite0/rsscn7"):
-        assert word in found.output
+        assert word in result.output
     summary = pd.read_csv(folders / "out" / "summary.csv")
     assert set(summary["learner"]) == {*explicit_learners(), *SHIPPED, "my_tail"}
     assert set(summary["group"]) == {"in-domain, held-out classes", "unseen image domains", "text"}
@@ -84,8 +84,8 @@ def test_the_benchmark_measures_and_reports(folders: Path, monkeypatch: pytest.M
 
 def test_transduction_is_named(folders: Path) -> None:
     save_model(Tail(replace(SMALL, visibility=Visibility.JOINT)), folders / "runs/pooled/model")
-    found = _run(*_options(folders, "--shots=1", "--learner=pooled", "--learner=my_tail"))
-    assert found.exit_code == 0, found.output
+    result = _run(*_options(folders, "--shots=1", "--learner=pooled", "--learner=my_tail"))
+    assert result.exit_code == 0, result.output
     note = (
         "- Transductive: queries see each other, so answers depend on the other queries: pooled.\n"
     )
@@ -94,8 +94,8 @@ def test_transduction_is_named(folders: Path) -> None:
 
 def test_options_reach_the_protocol(folders: Path) -> None:
     options = ("--shots=2", "--ways=3", "--shares=random", "--seed=7", "--learner=my_tail")
-    found = _run(*_options(folders, *options))
-    assert found.exit_code == 0, found.output
+    result = _run(*_options(folders, *options))
+    assert result.exit_code == 0, result.output
     rows = pd.read_parquet(folders / "out" / "rows.parquet")
     assert set(rows["protocol"]) == {"3-way 2-shot, Dirichlet(1) queries"}
     assert set(rows["learner"]) == {"my_tail"}
@@ -112,8 +112,8 @@ def test_a_killed_benchmark_goes_on(folders: Path) -> None:
     parts = folders / "out" / "parts"
     done = {path: path.stat().st_mtime_ns for path in parts.glob("*.parquet")}
     assert len(done) == 1
-    found = _run(*options)
-    assert found.exit_code == 0, found.output
+    result = _run(*options)
+    assert result.exit_code == 0, result.output
     assert {path: path.stat().st_mtime_ns for path in done} == done
     assert len(pd.read_csv(folders / "out" / "summary.csv")) == 3 * 2
 
@@ -129,10 +129,10 @@ def test_a_killed_benchmark_goes_on(folders: Path) -> None:
     ],
 )
 def test_mistakes_are_told(folders: Path, options: list[str], message: str) -> None:
-    found = _run(*_options(folders, *(each.format(folders) for each in options)))
-    assert isinstance(found.exception, UserError), found.output
+    result = _run(*_options(folders, *(each.format(folders) for each in options)))
+    assert isinstance(result.exception, UserError), result.output
     with pytest.raises(UserError, match=message):
-        raise found.exception
+        raise result.exception
 
 
 def test_a_users_own_banks_and_suite(tmp_path: Path) -> None:
@@ -148,9 +148,9 @@ def test_a_users_own_banks_and_suite(tmp_path: Path) -> None:
         "        return queries.new_zeros(*queries.shape[:2], support.ways).log_softmax(-1)\n"
     )
     learners = "--learner=proto_head_centred", f"--learner={tmp_path}/own.py:Even"
-    found = _run(*_options(tmp_path, *learners, "--shots=1", suite="all"))
-    assert found.exit_code == 0, found.output
-    assert "explicit: proto_head_centred, Even." in found.stdout
+    result = _run(*_options(tmp_path, *learners, "--shots=1", suite="all"))
+    assert result.exit_code == 0, result.output
+    assert "explicit: proto_head_centred, Even." in result.stdout
     assert "--learner own.py:Even\n" in _readme(tmp_path)
     assert "| learner | net/mine, 5-way | net/other, 5-way |" in _readme(tmp_path)
     own = tmp_path / "own.toml"
@@ -159,8 +159,8 @@ def test_a_users_own_banks_and_suite(tmp_path: Path) -> None:
         'learners = ["proto_head_centred", "not_trained"]\n'
         '[[groups]]\nname = "across"\nsets = ["mine->other"]\noverlap = ["mine->other"]\n'
     )
-    found = _run(*_options(tmp_path, "--encoder=old=net", suite=str(own)))
-    assert found.exit_code == 0, found.output
+    result = _run(*_options(tmp_path, "--encoder=old=net", suite=str(own)))
+    assert result.exit_code == 0, result.output
     text = _readme(tmp_path)
     assert "# Mine\n" in text
     assert "unitail bench --suite own.toml --banks BANKS --runs RUNS --encoder old=net" in text
@@ -170,8 +170,8 @@ def test_a_users_own_banks_and_suite(tmp_path: Path) -> None:
 
 
 def test_the_smoke_suite_needs_no_data(tmp_path: Path) -> None:
-    found = _run(*_options(tmp_path, "--shots=1", "--learner=proto_head_centred", suite="smoke"))
-    assert found.exit_code == 0, found.output
+    result = _run(*_options(tmp_path, "--shots=1", "--learner=proto_head_centred", suite="smoke"))
+    assert result.exit_code == 0, result.output
     assert "digits, 5-way | scikit-learn/wine, 3-way | " in _readme(tmp_path)
 
 
@@ -194,15 +194,15 @@ def test_a_model_that_has_seen_the_test_is_refused(folders: Path) -> None:
     recipe = short_recipe(sources={"banks": {"banks": ["*"], "held_out_from": ["a"]}})
     path = folders / "runs" / "my_tail" / "recipe.json"
     path.write_text(RunRecord(recipe, {"sscd/cub200": "hash"}).text())
-    found = _run(*_options(folders))
-    assert "my_tail was trained on classes of efflite0/cub200" in str(found.exception)
+    result = _run(*_options(folders))
+    assert "my_tail was trained on classes of efflite0/cub200" in str(result.exception)
 
 
 def test_without_the_extra_nothing_begins(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    found = _run(*_options(folders))
-    assert "matplotlib is not installed" in str(found.exception)
-    assert "pip install 'unitail[report]'" in str(found.exception)
+    result = _run(*_options(folders))
+    assert "matplotlib is not installed" in str(result.exception)
+    assert "pip install 'unitail[report]'" in str(result.exception)
     assert not (folders / "out").exists()
 
 
@@ -217,5 +217,5 @@ def test_help_names_what_can_be_chosen() -> None:
 def test_the_command_needs_none_of_the_extra_to_load() -> None:
     blocked = "import sys; sys.modules.update(pandas=None, pyarrow=None, matplotlib=None)"
     code = f"{blocked}; from unitail.cli.main import app; app(['bench', '--help'])"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
-    assert found.returncode == 0, found.stderr
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert result.returncode == 0, result.stderr

@@ -22,9 +22,9 @@ def _run(*arguments: str, answer: str = "") -> Result:
 
 
 def test_info_of_a_new_cache(folder: Path) -> None:
-    found = _run("info")
-    assert found.exit_code == 0, found.output
-    assert found.output.splitlines() == [
+    result = _run("info")
+    assert result.exit_code == 0, result.output
+    assert result.output.splitlines() == [
         f"folder:  {folder}",
         "size:    0 bytes of at most 5.0 MB",
         "vectors: 0",
@@ -41,9 +41,9 @@ def test_info_counts_by_encoder(folder: Path) -> None:
 
 def test_trouble_is_told(folder: Path) -> None:
     (folder / FILE).mkdir(parents=True)
-    found = _run("info")
-    assert found.exit_code == 0
-    assert f"unitail: the feature cache in {folder} cannot be used" in found.stderr
+    result = _run("info")
+    assert result.exit_code == 0
+    assert f"unitail: the feature cache in {folder} cannot be used" in result.stderr
 
 
 def test_clear_asks_before(folder: Path) -> None:
@@ -58,6 +58,6 @@ def test_clear_asks_before(folder: Path) -> None:
 
 def test_clear_does_not_ask_if_told_so(folder: Path) -> None:
     FeatureCache(folder).put_many("net", {"a": VECTORS["a"]})
-    found = _run("clear", "--yes")
-    assert found.output == f"Removed 1 vector from {folder}.\n"
+    result = _run("clear", "--yes")
+    assert result.output == f"Removed 1 vector from {folder}.\n"
     assert _run("clear").output == f"Removed 0 vectors from {folder}.\n"  # nothing to ask about

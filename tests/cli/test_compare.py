@@ -43,9 +43,9 @@ def _run(*arguments: object) -> Result:
 
 
 def test_each_group_has_a_sentence(results: Path) -> None:
-    found = _run(results, "bad", "good")
-    assert found.exit_code == 0, found.output
-    lines = found.output.splitlines()
+    result = _run(results, "bad", "good")
+    assert result.exit_code == 0, result.output
+    lines = result.output.splitlines()
     assert lines[0] == (
         "5-way 1-shot, images: good is better than bad by 30.0 points (95 % interval 30.0 to 30.0;"
         " 10 pairs of episodes on net/set of images)."
@@ -58,8 +58,8 @@ def test_each_group_has_a_sentence(results: Path) -> None:
 
 
 def test_groups_and_shots_can_be_chosen(results: Path) -> None:
-    found = _run(results, "good", "bad", "--group", "text", "--shots", 5)
-    assert [line.split(":")[0] for line in found.output.splitlines()] == ["5-way 5-shot, text"]
+    result = _run(results, "good", "bad", "--group", "text", "--shots", 5)
+    assert [line.split(":")[0] for line in result.output.splitlines()] == ["5-way 5-shot, text"]
 
 
 @pytest.mark.parametrize(
@@ -72,12 +72,12 @@ def test_groups_and_shots_can_be_chosen(results: Path) -> None:
     ],
 )
 def test_mistakes_are_told(results: Path, arguments: list[str], message: str) -> None:
-    found = _run(results, *arguments)
-    assert isinstance(found.exception, UserError), found.output
+    result = _run(results, *arguments)
+    assert isinstance(result.exception, UserError), result.output
     with pytest.raises(UserError, match=message):
-        raise found.exception
+        raise result.exception
 
 
 def test_a_folder_without_results_is_told(tmp_path: Path) -> None:
-    found = _run(tmp_path, "good", "bad")
-    assert "holds no results of a benchmark" in str(found.exception)
+    result = _run(tmp_path, "good", "bad")
+    assert "holds no results of a benchmark" in str(result.exception)

@@ -17,18 +17,18 @@ def _run(*arguments: str | Path) -> Result:
 def test_the_list_names_every_entry_and_what_is_encoded(tmp_path: Path) -> None:
     for name in ("cub200-test", "meta_album_brd_mini", "mine"):
         write_blobs(tmp_path, name, encoder="net")
-    found = _run("list", "--banks", tmp_path)
-    assert found.exit_code == 0, found.output
-    lines = {line.split()[0]: line for line in found.output.splitlines() if line.split()}
+    result = _run("list", "--banks", tmp_path)
+    assert result.exit_code == 0, result.output
+    lines = {line.split()[0]: line for line in result.output.splitlines() if line.split()}
     assert set(catalogue()) <= set(lines)
     assert lines["cub200"].rstrip().endswith("net")
     assert lines["meta_album"].rstrip().endswith("net")
     assert lines["imdb"].rstrip().endswith("-")
-    assert "`unitail encode` makes a bank from any folder" in found.output
+    assert "`unitail encode` makes a bank from any folder" in result.output
 
 
 def test_info_says_where_to_get_it_and_what_is_expected() -> None:
-    found = _run("info", "cub200")
+    result = _run("info", "cub200")
     for words in (
         "CUB_200_2011.tgz",
         "non-commercial",
@@ -37,7 +37,7 @@ def test_info_says_where_to_get_it_and_what_is_expected() -> None:
         "test: 50 classes, 2,958 items. The 50 classes whose number, from 1,",
         "unitail data prepare cub200 --root ROOT",
     ):
-        assert words in found.output
+        assert words in result.output
     assert all(_run("info", name).exit_code == 0 for name in catalogue())
 
 
@@ -45,16 +45,16 @@ def test_prepare_checks_encodes_and_goes_on(tmp_path: Path) -> None:
     write_sounds(tmp_path / "genres", count=2)
     (tmp_path / "genres" / "hum" / "broken.wav").write_bytes(b"no sound")
     options = ("--root", tmp_path, "--out", tmp_path / "banks", "--device", "cpu")
-    found = _run("prepare", "gtzan", *options, "--any-version", "--check")
-    assert found.output == "gtzan: 7 audios of 3 classes, 2 to 3 per class.\n"
+    result = _run("prepare", "gtzan", *options, "--any-version", "--check")
+    assert result.output == "gtzan: 7 audios of 3 classes, 2 to 3 per class.\n"
     assert not (tmp_path / "banks").exists()
     refused = _run("prepare", "gtzan", *options)
     assert "another version of gtzan" in str(refused.exception)
     for _ in range(2):  # the second time it is there
-        found = _run("prepare", "gtzan", *options, "--any-version")
-        assert found.exit_code == 1, found.output
-        assert "gtzan: 6 rows of 3 classes" in found.output.replace("\n", "")
-        assert "hum/broken.wav" in found.output
+        result = _run("prepare", "gtzan", *options, "--any-version")
+        assert result.exit_code == 1, result.output
+        assert "gtzan: 6 rows of 3 classes" in result.output.replace("\n", "")
+        assert "hum/broken.wav" in result.output
     bank = FeatureBank.open(tmp_path / "banks/log-mel/gtzan")
     assert bank.num_rows == 6
     shutil.rmtree(tmp_path / "genres" / "beep")

@@ -9,11 +9,11 @@ from unitail.cli import main
 
 def test_the_demo_compares_the_shipped_model(tmp_path: Path) -> None:
     options = ["--episodes", "2", "--report", str(tmp_path / "report.txt")]
-    found = CliRunner().invoke(main.app, ["demo", *options])
-    assert found.exit_code == 0, found.output
+    result = CliRunner().invoke(main.app, ["demo", *options])
+    assert result.exit_code == 0, result.output
     for word in ("default model", "digits", "wine", "breast", "joint", "prototypes", "±", "95 %"):
-        assert word in found.output
-    assert "testing 24/24, " in found.stderr  # as there is no terminal to draw a bar on
+        assert word in result.output
+    assert "testing 24/24, " in result.stderr  # as there is no terminal to draw a bar on
     report = (tmp_path / "report.txt").read_text()
     assert report.startswith("$ unitail demo --episodes 2")
     rows = [line for line in report.splitlines() if "two circles" in line]
@@ -37,5 +37,5 @@ def test_a_mistake_is_one_line_and_exit_code_2(
 
 
 def test_the_version_is_printed() -> None:
-    found = CliRunner().invoke(main.app, ["--version"])
-    assert found.output.strip() == unitail.__version__
+    result = CliRunner().invoke(main.app, ["--version"])
+    assert result.output.strip() == unitail.__version__

@@ -23,10 +23,10 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_folder_becomes_a_bank(tmp_path: Path) -> None:
     folder, out = write_sounds(tmp_path / "sounds"), tmp_path / "banks" / "toy sounds"
     command = [str(folder), "-o", str(out), "--licence", "CC0", "--dtype", "float32"]
-    found = CliRunner().invoke(app, command)
-    assert found.exit_code == 0, found.output
-    assert "audio: 12 items of 3 classes." in found.stdout
-    assert f"{out}: 12 rows of 3 classes, vectors of 240 numbers by log-mel." in found.stdout
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0, result.output
+    assert "audio: 12 items of 3 classes." in result.stdout
+    assert f"{out}: 12 rows of 3 classes, vectors of 240 numbers by log-mel." in result.stdout
     manifest = FeatureBank.open(out).manifest
     assert (manifest.name, manifest.licence, manifest.dtype) == ("toy sounds", "CC0", "float32")
     assert CliRunner().invoke(app, command).exit_code == 0  # it is there already
@@ -36,10 +36,10 @@ def test_broken_files_are_listed_and_the_exit_code_is_1(tmp_path: Path) -> None:
     folder = write_sounds(tmp_path / "sounds")
     for number in range(12):
         (folder / "hum" / f"broken{number:02}.wav").write_bytes(b"RIFF")
-    found = CliRunner().invoke(app, [str(folder), "-o", str(tmp_path / "bank")])
-    assert found.exit_code == 1
-    assert "12 could not be read and were skipped:\n  hum/broken00.wav: " in found.stderr
-    assert "and 2 more; none of them is in the bank." in found.stderr
+    result = CliRunner().invoke(app, [str(folder), "-o", str(tmp_path / "bank")])
+    assert result.exit_code == 1
+    assert "12 could not be read and were skipped:\n  hum/broken00.wav: " in result.stderr
+    assert "and 2 more; none of them is in the bank." in result.stderr
     assert FeatureBank.open(tmp_path / "bank").num_rows == 12
 
 
@@ -74,12 +74,12 @@ def test_an_encoder_of_ones_own_makes_banks(tmp_path: Path) -> None:
     folder, file = write_sounds(tmp_path / "sounds"), tmp_path / "mine.py"
     file.write_text(OWN)
     command = [str(folder), "-o", str(tmp_path / "bank"), "--encoder", f"{file}:Sizes"]
-    found = CliRunner().invoke(app, command)
-    assert found.exit_code == 0, found.output
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0, result.output
     assert FeatureBank.open(tmp_path / "bank").encoder == "sizes"
     many = [str(folder), "-o", str(tmp_path / "many"), *command[3:], "--workers", "2"]
-    found = CliRunner().invoke(app, many)  # every worker runs the file
-    assert found.exit_code == 0, found.output
+    result = CliRunner().invoke(app, many)  # every worker runs the file
+    assert result.exit_code == 0, result.output
     assert FeatureBank.open(tmp_path / "many").num_rows == 12
     file.write_text(OWN.replace("AUDIO", "TEXT"))
     with pytest.raises(UnknownEncoder, match=r"not an encoder for audio items: got Sizes for text"):
@@ -92,10 +92,10 @@ def test_workers_make_the_same_bank(tmp_path: Path) -> None:
     options = ["--name", "toy", "--device", "cpu"]
     CliRunner().invoke(app, [str(folder), "-o", str(tmp_path / "one"), *options])
     many = [str(folder), "-o", str(tmp_path / "two"), *options, "--workers", "2"]
-    found = CliRunner().invoke(app, [*many, "--chunk-rows", "4"])
-    assert found.exit_code == 1, found.output
-    assert "audio: 13 rows, in the column 'file'." in found.stdout
-    assert "1 could not be read and was skipped:\n  row 13 (" in found.stderr
+    result = CliRunner().invoke(app, [*many, "--chunk-rows", "4"])
+    assert result.exit_code == 1, result.output
+    assert "audio: 13 rows, in the column 'file'." in result.stdout
+    assert "1 could not be read and was skipped:\n  row 13 (" in result.stderr
     files = [path.name for path in (tmp_path / "one").iterdir()]
     assert all(
         (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
@@ -110,8 +110,8 @@ def test_an_engine_takes_the_labels_of_the_column_that_is_named(other: str, tmp_
     rows = [f"{file},{file.parent.name},{'xy'[n % 2]}" for n, file in enumerate(files)]
     (tmp_path / "t.csv").write_text("\n".join([f"file,kind,{other}", *rows]))
     command = [f"file://{tmp_path / 't.csv'}", "-o", str(tmp_path / "bank"), "--device", "cpu"]
-    found = CliRunner().invoke(app, [*command, "--label-column", "kind"], catch_exceptions=False)
-    assert found.exit_code == 0, found.output
+    result = CliRunner().invoke(app, [*command, "--label-column", "kind"], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
     bank = FeatureBank.open(tmp_path / "bank")
     assert (bank.num_rows, bank.class_names) == (6, ("beep", "hiss", "hum"))
 
@@ -121,10 +121,10 @@ def test_rows_with_their_vectors_become_parquet_files(tmp_path: Path) -> None:
     folder = write_sounds(tmp_path / "sounds", count=2)
     (folder / "loose.wav").write_bytes(b"RIFF")
     command = [f"file://{folder}", "-o", str(tmp_path / "out"), "--format", "parquet"]
-    found = CliRunner().invoke(app, [*command, "--device", "cpu", "--chunk-rows", "3"])
-    assert found.exit_code == 1, found.output
-    assert "7 rows in 3 files, 6 of them with a vector of 240 numbers by log-mel." in found.stdout
-    assert "1 could not be read and was skipped:\n  row 7 (loose.wav): holds no" in found.stderr
+    result = CliRunner().invoke(app, [*command, "--device", "cpu", "--chunk-rows", "3"])
+    assert result.exit_code == 1, result.output
+    assert "7 rows in 3 files, 6 of them with a vector of 240 numbers by log-mel." in result.stdout
+    assert "1 could not be read and was skipped:\n  row 7 (loose.wav): holds no" in result.stderr
     table = pandas.read_parquet(tmp_path / "out")
     assert list(table.columns) == ["file", "vector", "content", "reason"]
     assert table["file"].tolist()[0] == "beep/0.wav"

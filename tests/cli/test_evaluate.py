@@ -55,9 +55,9 @@ def test_of_a_table_is_measured_what_a_classifier_with_an_encoder_answers(tmp_pa
 
 def test_a_table_gets_its_curve(table: Path, tmp_path: Path) -> None:
     options = ["--label-column", "kind", "--splits", "10", "--out", str(tmp_path / "out")]
-    found = CliRunner().invoke(app, [str(table), *options])
-    assert found.exit_code == 0, found.output
-    words = " ".join(found.stdout.split())
+    result = CliRunner().invoke(app, [str(table), *options])
+    assert result.exit_code == 0, result.output
+    words = " ".join(result.stdout.split())
     for part in (
         "table: 18 examples of 3 classes.",
         "prototypes",
@@ -89,10 +89,10 @@ def test_broken_files_are_listed_and_the_exit_code_is_1(tmp_path: Path, own_cach
     folder = write_sounds(tmp_path / "my sounds")
     (folder / "hum" / "broken.wav").write_bytes(b"RIFF")
     command = [str(folder), "--splits", "3", "--no-cache"]
-    found = CliRunner().invoke(app, command)
-    assert found.exit_code == 1
-    assert "Encoder: log-mel." in found.stdout
-    assert "1 could not be read and was skipped:\n  hum/broken.wav: " in found.stderr
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 1
+    assert "Encoder: log-mel." in result.stdout
+    assert "1 could not be read and was skipped:\n  hum/broken.wav: " in result.stderr
     assert not own_cache.exists()
     CliRunner().invoke(app, command[:-1])
     assert own_cache.exists()
@@ -115,9 +115,9 @@ def test_too_few_examples_are_refused(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_written_is_told_before_the_work(table: Path) -> None:
     command = [str(table), "--label-column", "kind", "--out", str(table / "out")]
-    found = CliRunner().invoke(app, command)
-    assert isinstance(found.exception, CannotWrite)
-    assert found.stdout == ""
+    result = CliRunner().invoke(app, command)
+    assert isinstance(result.exception, CannotWrite)
+    assert result.stdout == ""
 
 
 def test_labels_that_look_wrong_are_named(tmp_path: Path) -> None:

@@ -224,8 +224,8 @@ def test_a_pool_is_read_with_the_examples_now_or_later(
     assert _run("predict", examples, files, "--out", plain, "--no-cache").exit_code == 0
     assert _answers(plain) != _answers(tmp_path / "1.json")
     _run("fit", examples, "--save", tmp_path / "other.model", "--no-cache")
-    told = _run("predict", "--model", tmp_path / "other.model", files, *beside, "--out", later)
-    assert "a pool of 40 without labels." in " ".join(told.output.split())
+    result = _run("predict", "--model", tmp_path / "other.model", files, *beside, "--out", later)
+    assert "a pool of 40 without labels." in " ".join(result.output.split())
     assert _answers(later) == _answers(tmp_path / "1.json")
     assert "got --pool and --joint; allowed: one of them" in _error(
         InvalidConfig, "predict", examples, files, *beside, "--joint"

@@ -16,14 +16,14 @@ app.command()(info)
 def test_what_is_here_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UNITAIL_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(installation, "EXTRAS", {"odd": ("no-such-package",), "fine": ("numpy",)})
-    found = CliRunner().invoke(app, [])
-    assert found.exit_code == 0, found.output
-    lines = dict(line.split(maxsplit=1) for line in found.output.splitlines() if line[0] != " ")
+    result = CliRunner().invoke(app, [])
+    assert result.exit_code == 0, result.output
+    lines = dict(line.split(maxsplit=1) for line in result.output.splitlines() if line[0] != " ")
     assert lines["unitail"] == unitail.__version__
     assert lines["log-mel"].split() == ["audio", "ready", "needs", "no", "weights"]
-    assert pretrained.fingerprint() in found.output
-    assert "no-such-package; pip install 'unitail[odd]'" in found.output
-    assert "extra fine           numpy " in found.output
+    assert pretrained.fingerprint() in result.output
+    assert "no-such-package; pip install 'unitail[odd]'" in result.output
+    assert "extra fine           numpy " in result.output
     assert lines["cache"].startswith(f"{tmp_path / 'cache'}: 0 vectors, 0 bytes of at most ")
 
 
@@ -33,7 +33,7 @@ def test_trouble_is_told_and_does_not_stop_it(
     (tmp_path / "features-1.sqlite").mkdir()
     monkeypatch.setenv("UNITAIL_CACHE", str(tmp_path))
     monkeypatch.setattr(pretrained, "FOLDER", tmp_path)
-    found = CliRunner().invoke(app, [])
-    assert found.exit_code == 0
-    assert "the shipped model cannot be found" in found.stdout
-    assert "cannot be used" in found.stderr
+    result = CliRunner().invoke(app, [])
+    assert result.exit_code == 0
+    assert "the shipped model cannot be found" in result.stdout
+    assert "cannot be used" in result.stderr

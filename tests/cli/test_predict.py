@@ -49,22 +49,22 @@ def _rows(path: Path) -> list[dict[str, str]]:
 
 
 def _error(*arguments: object) -> str:
-    found = _run(*arguments)
-    assert isinstance(found.exception, UserError), found.output
-    return str(found.exception)
+    result = _run(*arguments)
+    assert isinstance(result.exception, UserError), result.output
+    return str(result.exception)
 
 
 def test_a_table_is_answered_on_screen_and_in_files(
     tables: tuple[Path, Path], tmp_path: Path
 ) -> None:
     out, report = tmp_path / "answers.csv", tmp_path / "report.html"
-    found = _run(*tables, "--top=2", "--out", out, "--report", report)
-    assert found.exit_code == 0, found.output
-    words = " ".join(found.output.split())
+    result = _run(*tables, "--top=2", "--out", out, "--report", report)
+    assert result.exit_code == 0, result.output
+    words = " ".join(result.output.split())
     assert "table: 12 examples of 2 classes (a, b), 40 to answer." in words
     assert "Encoder: columns." in words
     assert "40 answers, the least certain first. Not shown: 10 more certain." in words
-    assert found.output.count("row ") == 30
+    assert result.output.count("row ") == 30
     rows = _rows(out)
     assert len(rows) == 40
     assert sum(row["answer"] == row["label"] for row in rows) >= 36
@@ -75,14 +75,14 @@ def test_a_table_is_answered_on_screen_and_in_files(
 
 def test_equal_shares_need_joint_answers(tables: tuple[Path, Path]) -> None:
     assert _run(*tables, "--joint", "--balanced").exit_code == 0
-    found = _run(*tables, "--balanced")
-    assert "got --balanced without --joint; allowed: --joint --balanced" in str(found.exception)
+    result = _run(*tables, "--balanced")
+    assert "got --balanced without --joint; allowed: --joint --balanced" in str(result.exception)
 
 
 def test_json_and_joint(tables: tuple[Path, Path], tmp_path: Path) -> None:
     out = tmp_path / "answers.json"
-    found = _run(*tables, "--joint", "--coverage=0.8", "--out", out)
-    assert found.exit_code == 0, found.output
+    result = _run(*tables, "--joint", "--coverage=0.8", "--out", out)
+    assert result.exit_code == 0, result.output
     table = json.loads(out.read_text())
     assert (table["joint"], table["coverage"], len(table["answers"])) == (True, 0.8, 40)
 
@@ -111,13 +111,13 @@ def test_unreadable_files_are_listed_and_the_exit_code_is_1(
     (tmp_path / "support" / "notes.pdf").write_bytes(b"")
     out = tmp_path / "out.csv"
     arguments = (tmp_path / "support", tmp_path / "queries", "--out", out)
-    found = _run(*arguments)
-    assert found.exit_code == 1, found.output
-    assert "Skipped among the examples: 1 file outside the class folders" in found.output
-    assert "1 could not be read and was skipped:" in found.stderr
-    assert "<script>.png (files): " in found.stderr
+    result = _run(*arguments)
+    assert result.exit_code == 1, result.output
+    assert "Skipped among the examples: 1 file outside the class folders" in result.output
+    assert "1 could not be read and was skipped:" in result.stderr
+    assert "<script>.png (files): " in result.stderr
     assert ["b[bold]lue/0.png", "b[bold]lue"] in [
-        line.split()[:2] for line in found.output.splitlines()
+        line.split()[:2] for line in result.output.splitlines()
     ]
     assert [row["answer"] for row in _rows(out)] == ["", *["b[bold]lue"] * 2, *["red"] * 2]
     again = _run(*arguments)
@@ -137,11 +137,11 @@ def test_names_that_are_no_text_are_told_and_written(
         file.write(b"no image")
     out, report = tmp_path / "out.json", tmp_path / "out.html"
     targets = ("--out", out, "--report", report)
-    found = _run(tmp_path / "support", tmp_path / "queries", *targets)
-    assert found.exit_code == 1, found.output
+    result = _run(tmp_path / "support", tmp_path / "queries", *targets)
+    assert result.exit_code == 1, result.output
     name = "\N{REPLACEMENT CHARACTER}" * 2 + "[31m.png"
-    assert f"  {name} (files): cannot be read as an image: got" in found.stderr
-    assert "\x1b" not in found.stderr
+    assert f"  {name} (files): cannot be read as an image: got" in result.stderr
+    assert "\x1b" not in result.stderr
     assert [item["name"] for item in json.loads(out.read_text())["unreadable"]] == [name]
     assert name in report.read_text()
 
@@ -160,11 +160,11 @@ def test_lines_of_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(vectors, "make_encoder", lambda *_, **__: made)
     support = tmp_path / "support.csv"
     support.write_text("text,label\naaa,A\naa ab,A\nbbb,B\nbb ba,B\n")
-    found = _run(support, "-", text="aaaa\n\nbbbb\n")
-    assert found.exit_code == 0, found.output
-    assert "Content is in the column 'text'." in found.output
-    assert "Skipped among the files: 1 empty line." in found.output
-    lines = [line.split()[:2] for line in found.output.splitlines()]
+    result = _run(support, "-", text="aaaa\n\nbbbb\n")
+    assert result.exit_code == 0, result.output
+    assert "Content is in the column 'text'." in result.output
+    assert "Skipped among the files: 1 empty line." in result.output
+    lines = [line.split()[:2] for line in result.output.splitlines()]
     assert ["aaaa", "A"] in lines
     assert ["bbbb", "B"] in lines
 

@@ -107,3 +107,25 @@ def test_labels_written_into_a_half_labelled_table_count(monkeypatch: pytest.Mon
     result = _run("first.csv", "--out", "second.csv")
     assert "3 examples of 3 classes (=C, A, B), 1 to answer." in result.output
     assert [row["answer"].removeprefix("'") for row in _rows("second.csv")][2] == "=C"
+
+
+def test_corrected_answers_about_rows_replace_the_rows() -> None:
+    lines = ["size,colour,label"]
+    lines += [f"{place % 9},{'red' if place % 2 else 'blue'}," for place in range(18)]
+    lines[1:13] = [f"{line}{'tall' if line > '4' else 'small'}" for line in lines[1:13]]
+    Path("t.csv").write_text("\n".join(lines) + "\n")
+    _run("t.csv", "--out", "a.csv")
+    first = _rows("a.csv")
+    rows = _rows("a.csv")
+    rows[0]["label"], rows[17]["label"] = "tall", "other"
+    with Path("a.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    result = _run("t.csv", "--also", "a.csv", "--out", "b.csv")
+    assert "13 examples of 3 classes (other, small, tall), 5 to answer." in result.output
+    assert "Equal examples with different labels" not in result.output
+    second = _rows("b.csv")
+    assert (second[17]["state"], second[17]["answer"]) == ("given", "other")
+    novelties = [[float(row["novelty"]) for row in each[12:17]] for each in (first, second)]
+    assert max(novelties[1]) < max(0.95, *novelties[0])

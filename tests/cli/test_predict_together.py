@@ -34,10 +34,10 @@ def test_workers_answer_as_one_process_does(tables: tuple[Path, Path], tmp_path:
     alone = _run(*tables, "--out", tmp_path / "one.csv")
     assert alone.exit_code == 0, alone.output
     options = ("--workers", 2, "--chunk-rows", 8)
-    found = _run(*tables, "--out", tmp_path / "many", *options)
-    assert found.exit_code == 0, found.output
-    assert "table: 12 examples of 2 classes.\ntable: a stream of rows.\n" in found.stdout
-    assert f"{tmp_path / 'many'}: 40 rows in 5 files; answers: " in found.stdout
+    result = _run(*tables, "--out", tmp_path / "many", *options)
+    assert result.exit_code == 0, result.output
+    assert "table: 12 examples of 2 classes.\ntable: a stream of rows.\n" in result.stdout
+    assert f"{tmp_path / 'many'}: 40 rows in 5 files; answers: " in result.stdout
     many = pandas.read_parquet(tmp_path / "many")
     with (tmp_path / "one.csv").open(newline="") as file:
         one = list(csv.DictReader(file))
@@ -52,8 +52,8 @@ def test_a_pool_is_drawn_once_and_sent_to_all(tables: tuple[Path, Path], tmp_pat
     alone = _run(*tables, "--pool", tables[1], "--out", tmp_path / "one.csv")
     assert alone.exit_code == 0, alone.output
     options = ("--pool", f"file://{tables[1]}", "--chunk-rows", 16)
-    found = _run(*tables, "--out", tmp_path / "many", *options)
-    assert found.exit_code == 0, found.output
+    result = _run(*tables, "--out", tmp_path / "many", *options)
+    assert result.exit_code == 0, result.output
     expected = pandas.read_csv(tmp_path / "one.csv")["probability"]
     many = pandas.read_parquet(tmp_path / "many")["probability"]
     np.testing.assert_allclose(many, expected, atol=1e-6)
@@ -75,27 +75,29 @@ def test_a_pool_is_drawn_once_and_sent_to_all(tables: tuple[Path, Path], tmp_pat
 def test_what_needs_all_answers_at_once_is_refused(
     options: tuple[str, ...], message: str, tables: tuple[Path, Path]
 ) -> None:
-    found = _run(*tables, *options, "--workers", 2)
-    assert isinstance(found.exception, InvalidConfig)
+    result = _run(*tables, *options, "--workers", 2)
+    assert isinstance(result.exception, InvalidConfig)
     with pytest.raises(InvalidConfig, match=message):
-        raise found.exception
+        raise result.exception
 
 
 def test_a_coverage_is_refused_before_anything_is_read(tables: tuple[Path, Path]) -> None:
-    found = _run(*tables, "--out", "o", "--workers", 2, "--coverage", 1.2)
-    assert "--coverage is out of range: got 1.2; allowed: a number between" in str(found.exception)
-    assert found.output == ""
+    result = _run(*tables, "--out", "o", "--workers", 2, "--coverage", 1.2)
+    assert "--coverage is out of range: got 1.2; allowed: a number between" in str(result.exception)
+    assert result.output == ""
 
 
 def test_something_must_be_named(tables: tuple[Path, Path]) -> None:
-    found = _run(tables[0], "--out", "o", "--workers", 2)
-    assert "workers have nothing to answer: got no FILES" in str(found.exception)
+    result = _run(tables[0], "--out", "o", "--workers", 2)
+    assert "workers have nothing to answer: got no FILES" in str(result.exception)
 
 
 def test_a_launcher_is_refused(tables: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """`torchrun ... predict` would do all of the work twice."""
     monkeypatch.setenv("WORLD_SIZE", "2")
     for more in ((), ("--workers", 2, "--out", "o")):
-        found = _run(*tables, *more)
-        assert "does not share its work with processes of a launcher: got 2" in str(found.exception)
-        assert "`unitail predict ... --workers 2`, without torchrun" in str(found.exception)
+        result = _run(*tables, *more)
+        assert "does not share its work with processes of a launcher: got 2" in str(
+            result.exception
+        )
+        assert "`unitail predict ... --workers 2`, without torchrun" in str(result.exception)

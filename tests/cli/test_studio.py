@@ -53,11 +53,11 @@ def test_results_are_written_without_the_page(table: Path, tmp_path: Path) -> No
 def test_labels_of_what_is_gone_are_told_on_the_error_stream(table: Path, tmp_path: Path) -> None:
     run("export", table, "--out", tmp_path / "a.csv")
     table.write_text(TABLE.replace("8,8,b\n", ""))
-    told = CliRunner().invoke(
+    result = CliRunner().invoke(
         app, ["studio", "export", str(table), "--out", str(tmp_path / "a.csv")]
     )
-    assert told.exit_code == 0, told.output
-    assert "unitail: 1 label of items that no longer exist.\n" in told.stderr
+    assert result.exit_code == 0, result.output
+    assert "unitail: 1 label of items that no longer exist.\n" in result.stderr
 
 
 def test_files_that_vanish_while_they_are_exported_are_told(
@@ -79,10 +79,10 @@ def test_files_that_vanish_while_they_are_exported_are_told(
     monkeypatch.setattr("unitail.cli.studio._open", lambda source, *_, **_how: open_studio(source))
     targets = ["--out", tmp_path / "a.csv", "--sort-into", tmp_path / "sorted"]
     arguments = ["studio", "export", folder, *targets]
-    told = CliRunner().invoke(app, [str(each) for each in arguments])
-    assert told.exit_code == 1
-    assert "4 files sorted into" in told.stdout
-    assert "0001.png: has vanished, and was not sorted" in told.stderr
+    result = CliRunner().invoke(app, [str(each) for each in arguments])
+    assert result.exit_code == 1
+    assert "4 files sorted into" in result.stdout
+    assert "0001.png: has vanished, and was not sorted" in result.stderr
 
 
 def test_labels_may_lie_elsewhere(table: Path, tmp_path: Path) -> None:

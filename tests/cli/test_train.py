@@ -24,9 +24,9 @@ def test_a_run_that_was_stopped_leaves_with_the_signals_exit_code(
 ) -> None:
     recipe = write_recipe(tmp_path / "recipe.toml")
     monkeypatch.setattr(Trainer, "_should_stop", lambda self, stop, done: done == 3)
-    found = CliRunner().invoke(main.app, ["train", str(recipe), "--out", str(tmp_path / "run")])
-    assert found.exit_code == 128 + signal.SIGTERM
-    assert "Stopped at step 3 and saved" in found.output
+    result = CliRunner().invoke(main.app, ["train", str(recipe), "--out", str(tmp_path / "run")])
+    assert result.exit_code == 128 + signal.SIGTERM
+    assert "Stopped at step 3 and saved" in result.output
 
 
 def test_training_begins_with_a_model_that_is_named(tmp_path: Path) -> None:
@@ -34,8 +34,8 @@ def test_training_begins_with_a_model_that_is_named(tmp_path: Path) -> None:
     arguments = ["train", str(recipe), "--cpu", "--out"]
     assert CliRunner().invoke(main.app, [*arguments, str(run)]).exit_code == 0
     start = ["--start", str(run / "model")]
-    found = CliRunner().invoke(main.app, [*arguments, str(tmp_path / "second"), *start])
-    assert found.exit_code == 0, found.output
+    result = CliRunner().invoke(main.app, [*arguments, str(tmp_path / "second"), *start])
+    assert result.exit_code == 0, result.output
     assert '"start"' in (tmp_path / "second" / "recipe.json").read_text()
     shipped = CliRunner().invoke(main.app, [*arguments, str(tmp_path / "third"), "--start", "tail"])
     assert "do not fit the recipe's" in str(shipped.exception)

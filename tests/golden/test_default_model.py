@@ -28,9 +28,9 @@ def test_answers(visibility: str, precision: str) -> None:
     classifier = TailClassifier(visibility=visibility, precision=precision, device="cpu")
     classifier.fit(X[SUPPORT], Y[SUPPORT])
     highest, accuracy = PINNED[visibility]
-    found = classifier.predict_proba(X[ASKED])
-    assert found.argmax(axis=1).tolist() == [4, 0, 5, 3]
-    np.testing.assert_allclose(found.max(axis=1), highest, atol=TOLERANCE[precision])
+    probabilities = classifier.predict_proba(X[ASKED])
+    assert probabilities.argmax(axis=1).tolist() == [4, 0, 5, 3]
+    np.testing.assert_allclose(probabilities.max(axis=1), highest, atol=TOLERANCE[precision])
     assert classifier.score(X[MANY], Y[MANY]) == pytest.approx(accuracy, abs=0.003)
 
 

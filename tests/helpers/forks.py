@@ -67,14 +67,14 @@ def finish(process: ForkServerProcess) -> int:
 
 
 def line_of(output: Path, process: ForkServerProcess, pattern: str) -> re.Match[str]:
-    """Wait until a process has said a line with such words, and return what was found."""
+    """Wait until a process has written a line that matches, and return the match."""
     end = time.monotonic() + TIMEOUT
     while True:
         ended = not process.is_alive() or time.monotonic() > end
         said = output.read_text() if output.exists() else ""
         whole = said[: said.rfind("\n") + 1]
-        if found := re.search(pattern, whole):
-            return found
+        if match := re.search(pattern, whole):
+            return match
         assert not ended, said
         time.sleep(0.02)
 

@@ -64,30 +64,30 @@ def save_tiny_mae(folder: Path, *, width: int = 16) -> Path:
     return _save(transformers.ViTMAEModel(config), processor, folder)
 
 
-def save_tiny_bert(folder: Path, *, width: int = 16, longest: int = 24) -> Path:
-    """Save a BERT and a word tokenizer that knows `WORDS`; it reads `longest` tokens at most."""
-    tokenizer = _tokenizer(longest)
+def save_tiny_bert(folder: Path, *, width: int = 16, max_tokens: int = 24) -> Path:
+    """Save a BERT and a word tokenizer that knows `WORDS`; it reads `max_tokens` tokens at most."""
+    tokenizer = _tokenizer(max_tokens)
     config = transformers.BertConfig(
         vocab_size=len(tokenizer),
         hidden_size=width,
         intermediate_size=32,
         num_hidden_layers=2,
         num_attention_heads=2,
-        max_position_embeddings=longest,
+        max_position_embeddings=max_tokens,
     )
     return _save(transformers.BertModel(config), tokenizer, folder)
 
 
-def save_tiny_distilbert(folder: Path, *, width: int = 16, longest: int = 24) -> Path:
+def save_tiny_distilbert(folder: Path, *, width: int = 16, max_tokens: int = 24) -> Path:
     """Save a DistilBERT; otherwise as `save_tiny_bert`."""
-    tokenizer = _tokenizer(longest)
+    tokenizer = _tokenizer(max_tokens)
     config = transformers.DistilBertConfig(
         vocab_size=len(tokenizer),
         dim=width,
         hidden_dim=32,
         n_layers=2,
         n_heads=2,
-        max_position_embeddings=longest,
+        max_position_embeddings=max_tokens,
     )
     return _save(transformers.DistilBertModel(config), tokenizer, folder)
 
@@ -118,10 +118,10 @@ def _vit(width: int) -> dict[str, int]:
     }
 
 
-def _tokenizer(longest: int) -> transformers.PreTrainedTokenizerBase:
+def _tokenizer(max_tokens: int) -> transformers.PreTrainedTokenizerBase:
     special = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
     vocabulary = {word: number for number, word in enumerate(special + WORDS)}
-    return transformers.BertTokenizerFast(vocab=vocabulary, model_max_length=longest)
+    return transformers.BertTokenizerFast(vocab=vocabulary, model_max_length=max_tokens)
 
 
 def _save(model: transformers.PreTrainedModel, processor: Saved, folder: Path) -> Path:

@@ -183,9 +183,9 @@ def test_runs_of_equal_time_differ_in_the_learner_alone(path: Path) -> None:
     assert recipe.sources == first.sources
     for key in ("episodes", "ways", "shots", "queries"):
         assert getattr(recipe.validation, key) == getattr(first.validation, key)
-    found = re.search(r"\((\d+) ms a step\)", path.read_text())
-    assert found is not None
-    assert recipe.training.steps * int(found[1]) / 1000 == pytest.approx(100, rel=0.03)
+    match = re.search(r"\((\d+) ms a step\)", path.read_text())
+    assert match is not None
+    assert recipe.training.steps * int(match[1]) / 1000 == pytest.approx(100, rel=0.03)
 
 
 ABLATED = {

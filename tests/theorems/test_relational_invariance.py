@@ -58,8 +58,8 @@ def test_turning_and_scaling_change_nothing_nor_does_shifting_where_only_differe
     shift = offset * torch.randn(width, generator=stream(seed, "shift"), dtype=torch.float64)
     for model, far in ((MODEL, 0 * shift), (SHIFTABLE, shift)):
         changed = mapped(episode, lambda features, far=far: factor * (features @ turn + far))
-        expected, found = (answers(one, visibility, model) for one in (episode, changed))
-        torch.testing.assert_close(found, expected, rtol=1e-7, atol=1e-8)
+        expected, actual = (answers(one, visibility, model) for one in (episode, changed))
+        torch.testing.assert_close(actual, expected, rtol=1e-7, atol=1e-8)
 
 
 @both_ways

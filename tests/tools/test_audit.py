@@ -76,8 +76,8 @@ def test_packages_that_the_index_does_not_know_do_not_count_as_sound(
     sound, bad = ({"name": n, "version": "1", "vulns": v} for n, v in (("a", []), ("b", [hole])))
     assert tell([sound]) == 0
     assert tell([sound, bad, unknown]) == 1
-    told = "b 1: PYSEC-1, fixed in 2\nAudited 2 packages: 1 with known holes.\n"
-    assert capsys.readouterr().out.endswith(told + said)
+    report = "b 1: PYSEC-1, fixed in 2\nAudited 2 packages: 1 with known holes.\n"
+    assert capsys.readouterr().out.endswith(report + said)
 
 
 def test_every_check_audits() -> None:

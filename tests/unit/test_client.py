@@ -61,16 +61,16 @@ def read_request(connection: socket.socket) -> bytes:
     request = b""
     while more := connection.recv(10_000):
         request += more
-        head, found, body = request.partition(b"\r\n\r\n")
+        head, separator, body = request.partition(b"\r\n\r\n")
         length = re.search(rb"(?i)content-length: (\d+)", head)
-        if found and len(body) >= int(length[1] if length else 0):
+        if separator and len(body) >= int(length[1] if length else 0):
             break
     return request.split(b" HTTP")[0]
 
 
 @contextmanager
 def dying(after: int) -> Iterator[tuple[str, list[bytes]]]:
-    """Answer so many requests on each connection, then read one more and hang up."""
+    """Answer `after` requests on each connection, then read one more and hang up."""
     heard: list[bytes] = []
     reply = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n[]"
 

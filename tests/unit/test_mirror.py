@@ -64,8 +64,8 @@ def own_tests(module: str) -> list[str]:
     """Find the tests of a module in the place that mirrors its own."""
     path = Path(module)
     folder = TESTS / "cli" if path.parts[0] == "cli" else TESTS / "unit" / path.parent
-    found = [*folder.glob(f"test_{path.stem}.py"), *folder.glob(f"test_{path.stem}_*.py")]
-    return [test.relative_to(TESTS).as_posix() for test in found]
+    paths = [*folder.glob(f"test_{path.stem}.py"), *folder.glob(f"test_{path.stem}_*.py")]
+    return [test.relative_to(TESTS).as_posix() for test in paths]
 
 
 @pytest.mark.parametrize("module", modules())

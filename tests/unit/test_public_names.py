@@ -43,7 +43,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 def test_importing_the_package_loads_nothing_heavy() -> None:
     script = "import sys, unitail; print('torch' in sys.modules, len(dir(unitail)))"
-    found = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
-    assert found.stdout.split() == ["False", str(len(unitail.__all__) + 1)]
+    assert result.stdout.split() == ["False", str(len(unitail.__all__) + 1)]

@@ -84,17 +84,17 @@ class CatalogueEntry:
 
     def read(self, part: DataSetPart, split: Split, *, any_version: bool = False) -> Found:
         """Read the items of a part, and check that their numbers are those published."""
-        found = part.shape.read(part.root, self.modality)
-        if len(found.class_sizes) < 2:
+        contents = part.shape.read(part.root, self.modality)
+        if len(contents.class_sizes) < 2:
             raise InvalidInput(
                 f"{self.name} has too few classes in {part.root}",
-                got=some(found.class_sizes) or "none",
+                got=some(contents.class_sizes) or "none",
                 allowed="2 or more",
                 remedy="`unitail data info` shows the expected layout.",
             )
         if not any_version:
-            self._check_version(found, split)
-        return found
+            self._check_version(contents, split)
+        return contents
 
     def _home(self, root: Path) -> Path:
         """Return the data set's own folder inside `root` if it exists, else `root`."""
@@ -108,23 +108,23 @@ class CatalogueEntry:
         inner = root / self.folder
         return inner if self.folder and inner.is_dir() else root
 
-    def _check_version(self, found: Found, split: Split) -> None:
+    def _check_version(self, contents: Found, split: Split) -> None:
         """Raise an error if classes are missing or the numbers are not those published."""
-        sizes = found.class_sizes
+        sizes = contents.class_sizes
         remedy = (
             "Fetch the data again, or use it as it is with --any-version; results are then not"
             " comparable with those on the published split."
         )
-        if found.absent:
+        if contents.absent:
             raise InvalidInput(
                 f"classes of {self.name} are missing",
-                got=f"{len(found.absent)} without items: {some(found.absent)}",
+                got=f"{len(contents.absent)} without items: {some(contents.absent)}",
                 allowed="all classes of the split",
                 remedy=remedy,
             )
         for what, got, allowed in (
             ("classes", len(sizes), split.classes),
-            ("items", len(found.items), split.rows),
+            ("items", len(contents.items), split.rows),
         ):
             if allowed is not None and got != allowed:
                 raise InvalidInput(

@@ -146,26 +146,26 @@ def cost_tables(rows: Sequence[DataSetMeans]) -> list[PlainTable]:
 
 def versions(measured: Sequence[Measured]) -> list[tuple[str, str]]:
     """List what the numbers depend on: versions, machine, devices and hashes of the data."""
-    found = [("unitail", unitail.__version__), ("Python", platform.python_version())]
+    rows = [("unitail", unitail.__version__), ("Python", platform.python_version())]
     for name in PACKAGES:
         try:
-            found.append((name, version(name)))
+            rows.append((name, version(name)))
         except PackageNotFoundError:
             continue
-    found.append(("machine", f"{platform.system()} {platform.machine()}"))
+    rows.append(("machine", f"{platform.system()} {platform.machine()}"))
     devices = [
         evaluation.device
         for each in measured
         for result in each.results
         for evaluation in result.evaluations.values()
     ]
-    found += [("device", device) for device in dict.fromkeys(devices)]
+    rows += [("device", device) for device in dict.fromkeys(devices)]
     banks = {
         result.table.name: " ".join(hash_[:12] for hash_ in result.table.fingerprint.split()[::2])
         for each in measured
         for result in each.results
     }
-    return [*found, *((f"bank {name}", hashes) for name, hashes in banks.items())]
+    return [*rows, *((f"bank {name}", hashes) for name, hashes in banks.items())]
 
 
 def _status(measured: Measured) -> str:

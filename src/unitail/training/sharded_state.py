@@ -14,14 +14,15 @@ from torch.distributed.checkpoint.state_dict import (
 
 from unitail.training.run_folder import TrainingState
 
-WHOLE = StateDictOptions(full_state_dict=True, cpu_offload=True)
+FULL_STATE_ON_CPU = StateDictOptions(full_state_dict=True, cpu_offload=True)
+"""Gathers the state of all processes in the memory of the first."""
 SEPARATOR = "|"
 """Separates the name of a weight from the name of an optimiser quantity."""
 
 
 def collect_state(model: nn.Module, optimiser: torch.optim.Optimizer) -> TrainingState:
     """Gather the state from all processes; it may be empty on all but the first."""
-    weights, table = _state_dicts(model, optimiser, WHOLE)
+    weights, table = _state_dicts(model, optimiser, FULL_STATE_ON_CPU)
     optimiser_state = {
         f"{name}{SEPARATOR}{quantity}": value
         for name, quantities in table.get("state", {}).items()
@@ -32,7 +33,7 @@ def collect_state(model: nn.Module, optimiser: torch.optim.Optimizer) -> Trainin
 
 def collect_weights(model: nn.Module) -> dict[str, Tensor]:
     """Gather only the weights; see `collect_state`."""
-    weights: dict[str, Any] = get_model_state_dict(model, options=WHOLE)
+    weights: dict[str, Any] = get_model_state_dict(model, options=FULL_STATE_ON_CPU)
     return weights
 
 

@@ -39,11 +39,11 @@ def plot_verdicts(study: ValidityStudy) -> bytes:
     figure, axes = make_panels(1, 1, (4.5 + 0.55 * len(learners), height))
     patches = optional("matplotlib.patches", extra="report")
     for column, learner in enumerate(learners):
-        for row, found in enumerate(study.verdicts(learner).values()):
-            field = patches.Rectangle((column, row), 0.94, 0.92, color=COLOURS[found])
+        for row, verdict in enumerate(study.verdicts(learner).values()):
+            field = patches.Rectangle((column, row), 0.94, 0.92, color=COLOURS[verdict])
             axes[0].add_patch(field)
             axes[0].text(
-                column + 0.47, row + 0.48, SIGNS[found], ha="center", va="center", fontsize=8
+                column + 0.47, row + 0.48, SIGNS[verdict], ha="center", va="center", fontsize=8
             )
     axes[0].set(xlim=(0, len(learners)), ylim=(len(study.tasks), 0))
     axes[0].set_xticks([c + 0.47 for c in range(len(learners))], learners, rotation=90, fontsize=8)

@@ -54,8 +54,8 @@ def summary_table(study: ValidityStudy) -> list[list[str]]:
         verdicts = list(study.verdicts(name).values())
         failed_groups = {
             each.group
-            for each, found in zip(study.tasks, verdicts, strict=True)
-            if found in (Verdict.CANNOT, Verdict.RISES, Verdict.GUESSES)
+            for each, own_verdict in zip(study.tasks, verdicts, strict=True)
+            if own_verdict in (Verdict.CANNOT, Verdict.RISES, Verdict.GUESSES)
         }
         counts = [str(verdicts.count(each)) for each in reversed(Verdict)]
         rows.append([name, *counts, ", ".join(sorted(failed_groups)) or "nothing"])

@@ -46,19 +46,19 @@ def read_data_set(
 ) -> Iterator[Prepared]:
     """Read the data set of an entry, or all data sets of a collection, one after the other."""
     for part in entry.parts(root, split):
-        found = entry.read(part, split, any_version=any_version)
-        files = [item for item in found.items if isinstance(item, Path)]
+        contents = entry.read(part, split, any_version=any_version)
+        files = [item for item in contents.items if isinstance(item, Path)]
         names = [shown(path.relative_to(part.root)) for path in files] or [
-            excerpt(str(text)) for text in found.items
+            excerpt(str(text)) for text in contents.items
         ]
         examples = LabelledItems(
-            items=found.items,
+            items=contents.items,
             names=tuple(names),
             modality=entry.modality,
-            ignored=tuple(f"{number:,} {reason}" for reason, number in found.left_out.items()),
-            labels=tuple(found.labels),
+            ignored=tuple(f"{number:,} {reason}" for reason, number in contents.left_out.items()),
+            labels=tuple(contents.labels),
         )
-        yield Prepared(entry.bank_name(split, part), examples, found)
+        yield Prepared(entry.bank_name(split, part), examples, contents)
 
 
 def encode_data_set(

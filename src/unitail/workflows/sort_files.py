@@ -131,7 +131,7 @@ def remove_outdated(steps: Sequence[Step], target: Path) -> list[Path]:
     record = target / OWN_FOLDER / RECORD
     recorded = _recorded(record)
     now = {os.fspath(step.source.resolve()): step.target.relative_to(target) for step in steps}
-    found = {os.fspath(step.source.resolve()) for step in steps if step.is_there}
+    already_there = {os.fspath(step.source.resolve()) for step in steps if step.is_there}
     removed, kept = [], {}
     for source, name in recorded.items():
         path = target / name
@@ -146,7 +146,7 @@ def remove_outdated(steps: Sequence[Step], target: Path) -> list[Path]:
     with disk_errors(record):
         record.parent.mkdir(parents=True, exist_ok=True)
         # A copy that a user had put there is none of ours.
-        made = {source: name for source, name in now.items() if source not in found}
+        made = {source: name for source, name in now.items() if source not in already_there}
         names = {source: os.fspath(name) for source, name in {**kept, **made}.items()}
         write_text(record, json.dumps(names, indent=0))
     return removed

@@ -42,10 +42,10 @@ def test_the_hashes_are_those_of_the_files(tmp_path: Path) -> None:
 
 def test_verifying_tells_its_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("unitail.banks.bank.CHUNK_ROWS", 5)
-    told: list[tuple[int, int]] = []
-    write_bank(tmp_path / "bank").verify(lambda done, rows: told.append((done, rows)))
+    progress: list[tuple[int, int]] = []
+    write_bank(tmp_path / "bank").verify(lambda done, rows: progress.append((done, rows)))
 
-    assert told == [(5, 12), (10, 12), (12, 12)]
+    assert progress == [(5, 12), (10, 12), (12, 12)]
 
 
 def _change_manifest(folder: Path, **changes: object) -> None:

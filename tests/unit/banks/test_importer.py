@@ -46,15 +46,15 @@ def test_both_codings_are_decoded(
 ) -> None:
     monkeypatch.setattr("unitail.banks.importer.CHUNK_ROWS", 7)
     path = _save(tmp_path / "toy" / "animals.npz", **_coded(code))
-    told: list[tuple[int, int]] = []
-    bank = import_bank(path, tmp_path / "bank", on_progress=lambda *now: told.append(now))
+    progress: list[tuple[int, int]] = []
+    bank = import_bank(path, tmp_path / "bank", on_progress=lambda *now: progress.append(now))
 
     assert bank.features.dtype == np.float16
     assert np.array_equal(bank.features, _formula(path).astype(np.float16))
     assert np.array_equal(bank.class_indices, np.arange(ROWS) % 3)
     assert bank.class_names == ("ant", "bee", "crème")
-    assert told[0] == (7, ROWS)
-    assert told[-1] == (ROWS, ROWS)
+    assert progress[0] == (7, ROWS)
+    assert progress[-1] == (ROWS, ROWS)
     bank.verify()
 
 
@@ -80,10 +80,12 @@ def test_an_interrupted_import_goes_on(tmp_path: Path, monkeypatch: pytest.Monke
 
     with pytest.raises(KeyboardInterrupt):
         import_bank(path, tmp_path / "bank", on_progress=stop)
-    told: list[int] = []
-    bank = import_bank(path, tmp_path / "bank", on_progress=lambda done, rows: told.append(done))
+    progress: list[int] = []
+    bank = import_bank(
+        path, tmp_path / "bank", on_progress=lambda done, rows: progress.append(done)
+    )
 
-    assert told == [40, 50]
+    assert progress == [40, 50]
     assert np.array_equal(bank.features, _formula(path).astype(np.float16))
 
 

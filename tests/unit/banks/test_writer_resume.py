@@ -117,9 +117,9 @@ def test_a_kill_at_any_moment_leaves_a_bank_or_one_to_be_continued(tmp_path: Pat
     for folder in (tmp_path / name for name in folders if name != "whole"):
         if not folder.exists():
             begun.append(write_rest(folder))
-        found = contents(folder)
-        found.pop("progress.json", None)  # left by a kill just after the renaming
-        assert found == contents(tmp_path / "whole")
+        files = contents(folder)
+        files.pop("progress.json", None)  # left by a kill just after the renaming
+        assert files == contents(tmp_path / "whole")
     assert set(begun) == {0, 30, 60, 90}
 
 

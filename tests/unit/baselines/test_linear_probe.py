@@ -67,8 +67,8 @@ def test_the_tuned_variant_is_scikit_learns_logistic_regression(
         peer = LogisticRegression(C=7, tol=1e-10, max_iter=100_000)
         peer.fit(centred_unit(own, own), support.class_indices[index].numpy())
         expected = peer.predict_proba(centred_unit(query.features[index], own))
-        found = answers[index].exp().double()
-        torch.testing.assert_close(found, torch.from_numpy(expected), atol=atol, rtol=0)
+        probabilities = answers[index].exp().double()
+        torch.testing.assert_close(probabilities, torch.from_numpy(expected), atol=atol, rtol=0)
 
 
 def unit_from_shrunk_centre(features: Tensor, support: Tensor) -> np.ndarray:

@@ -36,12 +36,12 @@ def problem(
 
 def peers(rows: Tensor, targets: Tensor, queries: Tensor, strength: float) -> Tensor:
     """Return the probabilities of scikit-learn for each episode."""
-    found = []
+    probabilities = []
     for own, classes, asked in zip(rows, targets.argmax(-1), queries, strict=True):
         peer = LogisticRegression(C=strength, tol=1e-10, max_iter=100_000)
         peer.fit(own.double().numpy(), classes.numpy())
-        found.append(peer.predict_proba(asked.double().numpy()))
-    return torch.from_numpy(np.stack(found))
+        probabilities.append(peer.predict_proba(asked.double().numpy()))
+    return torch.from_numpy(np.stack(probabilities))
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -52,9 +52,9 @@ def test_probabilities_are_scikit_learns(
 ) -> None:
     rows, targets, queries = problem(*SHAPES[shape], dtype)
     weights = logistic_regression(rows, targets, strength)
-    found = (with_constant(queries) @ weights).softmax(-1)
+    probabilities = (with_constant(queries) @ weights).softmax(-1)
     expected = peers(rows, targets, queries, strength)
-    torch.testing.assert_close(found.double(), expected, atol=atol, rtol=0)
+    torch.testing.assert_close(probabilities.double(), expected, atol=atol, rtol=0)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -77,8 +77,8 @@ def test_float32_is_right_whatever_the_strength(strength: float) -> None:
     rows, targets, queries = problem((2, 3, 1), 20)
     exact = (with_constant(queries) @ logistic_regression(rows, targets, strength)).softmax(-1)
     coarse = logistic_regression(rows.float(), targets.float(), strength)
-    found = (with_constant(queries.float()) @ coarse).softmax(-1)
-    torch.testing.assert_close(found.double(), exact, atol=1e-4, rtol=0)
+    probabilities = (with_constant(queries.float()) @ coarse).softmax(-1)
+    torch.testing.assert_close(probabilities.double(), exact, atol=1e-4, rtol=0)
 
 
 def test_an_episode_that_is_done_does_not_change_any_more() -> None:

@@ -52,24 +52,24 @@ def _joined(*parts: EpisodeRows) -> EpisodeRows:
 def test_a_hand_computed_case() -> None:
     # Two differences, 0.2 and 0.4: a resample has mean 0.2, 0.3 or 0.4 with 1/4, 1/2, 1/4.
     rows = _joined(_rows("a", [0.5, 0.9]), _rows("b", [0.3, 0.5]))
-    found = compare(rows, "a", "b")
-    assert found.difference == pytest.approx(0.3)
-    assert (found.low, found.high) == pytest.approx((0.2, 0.4))
-    assert (found.pairs, found.data_sets) == (2, ("net/birds",))
+    comparison = compare(rows, "a", "b")
+    assert comparison.difference == pytest.approx(0.3)
+    assert (comparison.low, comparison.high) == pytest.approx((0.2, 0.4))
+    assert (comparison.pairs, comparison.data_sets) == (2, ("net/birds",))
     sentence = (
         "a is better than b by 30.0 points (95 % interval 20.0 to 40.0;"
         " 2 pairs of episodes on net/birds)"
     )
-    assert str(found) == sentence
+    assert str(comparison) == sentence
     assert str(compare(rows, "b", "a")) == sentence
 
 
 def test_rows_are_paired_by_hash_whatever_their_order() -> None:
     first = _rows("a", [0.5, 0.6, 0.7], hashes=[1, 2, 3])
     second = _rows("b", [0.6, 0.4, 0.1], hashes=[3, 1, 9])
-    found = compare(_joined(first, second), "a", "b")
-    assert found.pairs == 2
-    assert (found.low, found.high) == pytest.approx((0.1, 0.1))
+    comparison = compare(_joined(first, second), "a", "b")
+    assert comparison.pairs == 2
+    assert (comparison.low, comparison.high) == pytest.approx((0.1, 0.1))
 
 
 def test_data_sets_weigh_the_same_whatever_their_size() -> None:
@@ -77,10 +77,10 @@ def test_data_sets_weigh_the_same_whatever_their_size() -> None:
         *(_rows("a", [1.0] * 10), _rows("b", [0.0] * 10)),
         *(_rows("a", [0.5] * 90, data_set="cars"), _rows("b", [0.5] * 90, data_set="cars")),
     ]
-    found = compare(_joined(*parts), "a", "b")
-    assert found.difference == pytest.approx(0.5)
-    assert (found.low, found.high) == pytest.approx((0.5, 0.5))
-    assert str(found).endswith("100 pairs of episodes on 2 data sets)")
+    comparison = compare(_joined(*parts), "a", "b")
+    assert comparison.difference == pytest.approx(0.5)
+    assert (comparison.low, comparison.high) == pytest.approx((0.5, 0.5))
+    assert str(comparison).endswith("100 pairs of episodes on 2 data sets)")
 
 
 def test_protocols_are_not_mixed_up() -> None:
@@ -89,15 +89,17 @@ def test_protocols_are_not_mixed_up() -> None:
         for protocol in ("5-way 1-shot", "5-way 5-shot")
         for name, value in (("a", 0.75), ("b", 0.25))
     ]
-    found = compare(_joined(*parts), "a", "b")
-    assert found.pairs == 8
-    assert found.data_sets == ("net/birds, 5-way 1-shot", "net/birds, 5-way 5-shot")
+    comparison = compare(_joined(*parts), "a", "b")
+    assert comparison.pairs == 8
+    assert comparison.data_sets == ("net/birds, 5-way 1-shot", "net/birds, 5-way 5-shot")
 
 
 def test_no_difference_is_said_to_be_none() -> None:
-    found = compare_accuracies("a", "b", {"net/birds": np.array([0.1, -0.1, 0.1, -0.1])})
-    assert not found.shown
-    assert str(found).startswith("no difference can be shown: a minus b is 0.0 points (95 % inte")
+    comparison = compare_accuracies("a", "b", {"net/birds": np.array([0.1, -0.1, 0.1, -0.1])})
+    assert not comparison.shown
+    assert str(comparison).startswith(
+        "no difference can be shown: a minus b is 0.0 points (95 % inte"
+    )
 
 
 def test_each_group_and_all_of_them_are_compared() -> None:
@@ -107,9 +109,11 @@ def test_each_group_and_all_of_them_are_compared() -> None:
         for name, value in (("a", 0.75), ("b", 0.25))
     ]
     alone = _rows("a", [0.5], data_set="dogs", group="audio")
-    found = compare_groups(_joined(*parts, alone), "a", "b")
-    assert list(found) == [f"5-way 1-shot, {group}" for group in ("images", "text", "all groups")]
-    assert found["5-way 1-shot, all groups"].pairs == 6
+    comparisons = compare_groups(_joined(*parts, alone), "a", "b")
+    assert list(comparisons) == [
+        f"5-way 1-shot, {group}" for group in ("images", "text", "all groups")
+    ]
+    assert comparisons["5-way 1-shot, all groups"].pairs == 6
 
 
 def test_what_cannot_be_compared_is_refused() -> None:

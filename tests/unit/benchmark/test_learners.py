@@ -27,14 +27,14 @@ def runs(tmp_path: Path) -> Path:
 
 
 def test_all_learners_are_found(runs: Path) -> None:
-    found = load_learners(runs, draws=3)
-    assert [each.name for each in found] == [*explicit_learners(), *SHIPPED, "first", "second"]
-    assert len({each.fingerprint for each in found}) == len(found)
-    trained = found[-1].learner
+    learners = load_learners(runs, draws=3)
+    assert [each.name for each in learners] == [*explicit_learners(), *SHIPPED, "first", "second"]
+    assert len({each.fingerprint for each in learners}) == len(learners)
+    trained = learners[-1].learner
     assert isinstance(trained, InContextLearner)
     assert trained.num_draws == 3
     assert not trained.model.training
-    assert found[-1].run == runs / "second"
+    assert learners[-1].run == runs / "second"
 
 
 def test_learners_whose_queries_see_each_other_are_known(runs: Path) -> None:
@@ -50,12 +50,12 @@ def test_learners_whose_queries_see_each_other_are_known(runs: Path) -> None:
 
 
 def test_without_runs_there_are_the_explicit_and_the_shipped_ones(tmp_path: Path) -> None:
-    found = load_learners(tmp_path / "none")
-    assert [each.name for each in found] == [*explicit_learners(), *SHIPPED]
-    isolated, joint = found[-2:]
+    learners = load_learners(tmp_path / "none")
+    assert [each.name for each in learners] == [*explicit_learners(), *SHIPPED]
+    isolated, joint = learners[-2:]
     assert isolated.fingerprint != joint.fingerprint
     assert isolated.run is not None
-    for each in found[-len(SHIPPED) :]:
+    for each in learners[-len(SHIPPED) :]:
         assert each.run is not None
         record = RunRecord.read(each.run)
         assert record is not None, "so that what it has seen can be checked"
@@ -63,8 +63,8 @@ def test_without_runs_there_are_the_explicit_and_the_shipped_ones(tmp_path: Path
 
 
 def test_some_can_be_chosen(runs: Path) -> None:
-    found = load_learners(runs, ["second", "proto_head_paper"])
-    assert [each.name for each in found] == ["second", "proto_head_paper"]
+    learners = load_learners(runs, ["second", "proto_head_paper"])
+    assert [each.name for each in learners] == ["second", "proto_head_paper"]
 
 
 def test_mistakes_are_told(runs: Path) -> None:

@@ -59,17 +59,17 @@ ASKED = 2  # for each table and protocol: the warm-up and the one batch
 
 
 def test_all_learners_are_measured_on_all_tables(tmp_path: Path, tables: list[BenchTable]) -> None:
-    told: list[tuple[int, int]] = []
+    progress: list[tuple[int, int]] = []
     run = _bench(tmp_path, tables, sure=SureOfFirst(), cannot=SolvesNothing())
     assert run.pending() == 2 * 2 * 2 * 8
-    results = run.run(lambda done, total: told.append((done, total)))
+    results = run.run(lambda done, total: progress.append((done, total)))
     assert [(each.table.name, each.protocol.shots) for each in results] == [
         *(("toy/one", 1), ("toy/one", 2), ("toy/two", 1), ("toy/two", 2))
     ]
     for result in results:
         assert result.evaluations["sure"].accuracy.count == 8
         assert result.evaluations["cannot"].outcome is Outcome.CANNOT
-    assert told == [(done, 64) for done in range(8, 65, 8)]
+    assert progress == [(done, 64) for done in range(8, 65, 8)]
     assert (tmp_path / "parts" / ".gitignore").read_text() == "*\n"
 
 

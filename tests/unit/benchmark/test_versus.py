@@ -61,9 +61,9 @@ def _by_group(rows: list[Versus]) -> dict[str, Versus]:
 
 
 def test_a_data_set_counts_once_and_intervals_are_of_two_kinds(results: list[TableResult]) -> None:
-    found = versus(results, "anchor")
-    assert {row.learner for row in found} == {"it"}  # nobody is compared with who cannot
-    images = _by_group(found)["images"]
+    rows = versus(results, "anchor")
+    assert {row.learner for row in rows} == {"it"}  # nobody is compared with who cannot
+    images = _by_group(rows)["images"]
     assert images.difference == pytest.approx((0.10 + 0.0 - 0.04) / 3, abs=1e-6)
     # Student's 97.5 % quantile of 2 degrees of freedom is 4.303; the three means spread by 0.0721.
     spread = np.std([0.10, 0.0, -0.04], ddof=1)
@@ -75,8 +75,8 @@ def test_a_data_set_counts_once_and_intervals_are_of_two_kinds(results: list[Tab
 
 
 def test_wins_ties_and_losses(results: list[TableResult]) -> None:
-    found = _by_group(versus(results, "anchor"))
-    images, words, both = found["images"], found["words"], found[ALL_GROUPS]
+    by_group = _by_group(versus(results, "anchor"))
+    images, words, both = by_group["images"], by_group["words"], by_group[ALL_GROUPS]
     assert (images.wins, images.ties, images.losses) == (1, 1, 1)
     assert (words.wins, words.ties, words.losses) == (0, 1, 0)
     assert np.isnan(words.set_half_width)

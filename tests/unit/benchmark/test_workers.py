@@ -25,12 +25,12 @@ def _smoke(folder: Path, out: str, **changes: object) -> BenchSetup:
 
 @pytest.mark.slow
 def test_two_processes_measure_what_one_does(tmp_path: Path) -> None:
-    told: list[tuple[int, int]] = []
+    progress: list[tuple[int, int]] = []
     setup = _smoke(tmp_path, "two")
-    run_in_processes(setup, 2, lambda done, total: told.append((done, total)))
+    run_in_processes(setup, 2, lambda done, total: progress.append((done, total)))
     run, _ = setup.open()
     assert run.pending() == 0
-    assert told[-1] == (24, 24)
+    assert progress[-1] == (24, 24)
     for two, one in zip(run.run(), _smoke(tmp_path, "one").open()[0].run(), strict=True):
         mine, other = (each.evaluations["proto_head_paper"].scores for each in (two, one))
         assert np.array_equal(mine.hashes, other.hashes)

@@ -13,10 +13,10 @@ INDEX = AnnotationFile(file="train_2017_bboxes.json", min_images=2, max_images=3
 
 def test_sizes_count_images_not_boxes(tmp_path: Path) -> None:
     mini.inat(tmp_path, {5: 1, 6: 2, 7: 3, 8: 4}, dict.fromkeys((5, 6, 7, 8), "Aves"))
-    found = INDEX.read(tmp_path, Modality.IMAGE)
-    assert found.class_sizes == {"species 6": 2, "species 7": 3}
-    assert found.left_out == {"classes of too few or too many images": 2}
-    for path, label in zip(found.items, found.labels, strict=True):
+    contents = INDEX.read(tmp_path, Modality.IMAGE)
+    assert contents.class_sizes == {"species 6": 2, "species 7": 3}
+    assert contents.left_out == {"classes of too few or too many images": 2}
+    for path, label in zip(contents.items, contents.labels, strict=True):
         assert label == f"species {Path(path).parent.name}"
 
 

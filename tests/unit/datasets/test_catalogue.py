@@ -20,13 +20,13 @@ def read(root: Path, name: str, split: str = "") -> dict[str, str]:
     entry = find_entry(name)
     chosen = entry.split(split)
     [part] = entry.parts(root, chosen)
-    found = entry.read(part, chosen, any_version=True)
+    contents = entry.read(part, chosen, any_version=True)
     keys = [
         item.relative_to(part.root).as_posix() if isinstance(item, Path) else item
-        for item in found.items
+        for item in contents.items
     ]
-    assert len(set(keys)) == len(keys) == len(found.labels)
-    return dict(zip(keys, found.labels, strict=True))
+    assert len(set(keys)) == len(keys) == len(contents.labels)
+    return dict(zip(keys, contents.labels, strict=True))
 
 
 def _meta_inat(root: Path) -> None:
@@ -209,10 +209,10 @@ def test_collections_are_a_data_set_for_each_folder_and_task(tmp_path: Path) -> 
     parts = entry.parts(tmp_path, entry.split())
     names = [entry.bank_name(entry.split(), part) for part in parts]
     assert names == ["medimeta_crc_tissue_class", "medimeta_derm_tissue_class"]
-    found = entry.read(parts[0], entry.split())
+    contents = entry.read(parts[0], entry.split())
     places = [f"crc/images/00000{number}.tiff" for number in range(4)]
-    assert list(found.items) == [tmp_path / place for place in places]
-    assert list(found.labels) == ["a", "b", "c", "d"]
+    assert list(contents.items) == [tmp_path / place for place in places]
+    assert list(contents.labels) == ["a", "b", "c", "d"]
     train = entry.split("train")
     assert list(entry.read(entry.parts(tmp_path, train)[0], train).labels) == ["a", "d"]
 

@@ -10,10 +10,10 @@ from unitail.errors import InvalidInput
 
 def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
     mini.touch(tmp_path, "a/1.png", "a/2.txt", "b/1.png", "c/1.png", ".d/1.png", "e/.hidden.png")
-    found = ClassFolders(only=("a", "b", "z")).read(tmp_path, Modality.IMAGE)
-    assert found.class_sizes == {"a": 1, "b": 1}
-    assert found.left_out == {"files of other kinds": 1, "class folders of other splits": 2}
-    assert found.absent == ["z"]
+    contents = ClassFolders(only=("a", "b", "z")).read(tmp_path, Modality.IMAGE)
+    assert contents.class_sizes == {"a": 1, "b": 1}
+    assert contents.left_out == {"files of other kinds": 1, "class folders of other splits": 2}
+    assert contents.absent == ["z"]
 
 
 def test_a_missing_folder_and_a_missing_list_are_told(tmp_path: Path) -> None:

@@ -17,22 +17,22 @@ def _write(root: Path, *content: tuple[str, ...]) -> None:
 
 def test_rows_of_other_splits_and_without_a_label_are_counted(tmp_path: Path) -> None:
     _write(tmp_path, ("1", "a", "test"), ("2", "b", "train"), ("3", "", "test"), ("4", "b", "test"))
-    found = INDEX.read(tmp_path, Modality.IMAGE)
-    assert found.items == [tmp_path / "1", tmp_path / "4"]
-    assert list(found.labels) == ["a", "b"]
-    assert found.left_out == {"items of other splits": 1, "items without a label": 1}
+    contents = INDEX.read(tmp_path, Modality.IMAGE)
+    assert contents.items == [tmp_path / "1", tmp_path / "4"]
+    assert list(contents.labels) == ["a", "b"]
+    assert contents.left_out == {"items of other splits": 1, "items without a label": 1}
 
 
 def test_a_file_is_never_two_items(tmp_path: Path) -> None:
     index = CsvIndex(file="t.csv", item="file", label="kind", no_item=("N/A",))
     again = [("1", "a", ""), ("2", "b", ""), ("1", "b", ""), ("N/A", "a", ""), ("3", "a", "")]
     _write(tmp_path, *again)
-    found = index.read(tmp_path, Modality.IMAGE)
-    assert list(zip(found.items, found.labels, strict=True)) == [
+    contents = index.read(tmp_path, Modality.IMAGE)
+    assert list(zip(contents.items, contents.labels, strict=True)) == [
         (tmp_path / "2", "b"),
         (tmp_path / "3", "a"),
     ]
-    assert found.left_out == {"rows without a file": 1, "rows that share a file": 2}
+    assert contents.left_out == {"rows without a file": 1, "rows that share a file": 2}
     assert index.read(tmp_path, Modality.TEXT).items == ["1", "2", "1", "3"]
 
 

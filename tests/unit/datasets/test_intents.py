@@ -20,16 +20,16 @@ def write(root: Path, texts: str, labels: str) -> None:
 
 def test_a_line_of_one_file_belongs_to_that_line_of_the_other(tmp_path: Path) -> None:
     write(tmp_path, "#1 is lost\na card\u2028please\n\nlost it", "lost\ncard\ncard\nlost\n")
-    found = SHAPE.read(tmp_path, Modality.TEXT)
-    assert found.items == ["#1 is lost", "a card\u2028please", "lost it"]
-    assert found.labels == ["lost", "card", "lost"]
-    assert found.left_out == {"lines without a text or a label": 1}
+    contents = SHAPE.read(tmp_path, Modality.TEXT)
+    assert contents.items == ["#1 is lost", "a card\u2028please", "lost it"]
+    assert contents.labels == ["lost", "card", "lost"]
+    assert contents.left_out == {"lines without a text or a label": 1}
 
 
 def test_a_table_is_read_where_there_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "train_5.csv").write_text("text,category\nWhere?,lost\n")
-    found = SHAPE.read(tmp_path, Modality.TEXT)
-    assert (found.items, found.labels) == (["Where?"], ["lost"])
+    contents = SHAPE.read(tmp_path, Modality.TEXT)
+    assert (contents.items, contents.labels) == (["Where?"], ["lost"])
 
 
 def test_files_of_other_lengths_are_refused(tmp_path: Path) -> None:
@@ -53,9 +53,9 @@ def test_every_split_of_the_catalogue_is_its_own_file(
     entry = find_entry(name)
     assert entry.split() is entry.split("test")
     [part] = entry.parts(tmp_path, entry.split(split))
-    found = entry.read(part, entry.split(split), any_version=True)
+    contents = entry.read(part, entry.split(split), any_version=True)
     texts = [f"Lost it, {split}", f"A card, {split}", f"Gone, {split}"]
-    assert (found.items, found.labels) == (texts, ["lost", "card", "lost"])
+    assert (contents.items, contents.labels) == (texts, ["lost", "card", "lost"])
 
 
 @pytest.mark.parametrize("name", CLASSES)

@@ -64,8 +64,8 @@ def test_missing_images_are_counted(tmp_path: Path) -> None:
 
 def test_what_is_left_out_of_pascal_voc_is_counted(tmp_path: Path) -> None:
     mini.pascal_voc(tmp_path)
-    found = read(tmp_path, "pascal_voc")
-    assert found.left_out == {  # type: ignore[attr-defined]
+    contents = read(tmp_path, "pascal_voc")
+    assert contents.left_out == {  # type: ignore[attr-defined]
         "items of several classes": 2,
         "items of difficult objects only": 1,
         "items of no class": 1,

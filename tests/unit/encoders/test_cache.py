@@ -16,9 +16,9 @@ VECTORS = {"a": np.ones(3, np.float32), "b": np.zeros(3, np.float32)}
 
 def test_vectors_outlive_the_object(tmp_path: Path) -> None:
     FeatureCache(tmp_path).put_many("net", VECTORS, name="Net")
-    found = FeatureCache(tmp_path).get_many("net", (name for name in "abc"))
-    assert found.keys() == {"a", "b"}
-    np.testing.assert_array_equal(found["a"], VECTORS["a"])
+    vectors = FeatureCache(tmp_path).get_many("net", (name for name in "abc"))
+    assert vectors.keys() == {"a", "b"}
+    np.testing.assert_array_equal(vectors["a"], VECTORS["a"])
 
 
 def test_what_is_there_is_told(tmp_path: Path) -> None:
@@ -105,10 +105,10 @@ print(sorted(cache.get_many("net", ["small", "0"])))
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such limits")
 def test_a_full_disk_is_told_and_the_rest_is_kept(tmp_path: Path) -> None:
-    found = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", FULL, str(tmp_path)], capture_output=True, text=True, check=False
     )
-    trouble, left = found.stdout.splitlines()
+    trouble, left = result.stdout.splitlines()
     assert "cannot be used: " in trouble
     assert left == "['small']"
     assert FeatureCache(tmp_path).info().entries == 1

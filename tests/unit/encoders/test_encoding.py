@@ -47,11 +47,11 @@ def cache(tmp_path: Path) -> FeatureCache:
 
 def test_vectors_come_in_the_order_of_items() -> None:
     encoder = Letters()
-    found = encode_items(encoder, ["a", "bb", "ccc", "ab", "c"])
-    assert found.features.tolist() == [[1, 0, 0], [0, 2, 0], [0, 0, 3], [1, 1, 0], [0, 0, 1]]
-    assert found.features.dtype == np.float32
-    assert found.kept.tolist() == [0, 1, 2, 3, 4]
-    assert (found.unreadable, found.num_cached) == ((), 0)
+    vectors = encode_items(encoder, ["a", "bb", "ccc", "ab", "c"])
+    assert vectors.features.tolist() == [[1, 0, 0], [0, 2, 0], [0, 0, 3], [1, 1, 0], [0, 0, 1]]
+    assert vectors.features.dtype == np.float32
+    assert vectors.kept.tolist() == [0, 1, 2, 3, 4]
+    assert (vectors.unreadable, vectors.num_cached) == ((), 0)
     assert encoder.batches == [["a", "bb"], ["ccc", "ab"], ["c"]]
 
 
@@ -71,10 +71,10 @@ def test_a_second_run_encodes_nothing(cache: FeatureCache, tmp_path: Path) -> No
 def test_only_what_is_new_is_encoded(cache: FeatureCache) -> None:
     encode_items(Letters(), ["a", "b"], cache=cache)
     encoder = Letters()
-    found = encode_items(encoder, ["c", "b", "aa"], cache=cache)
+    vectors = encode_items(encoder, ["c", "b", "aa"], cache=cache)
     assert encoder.batches == [["c", "aa"]]
-    assert found.features.tolist() == [[0, 0, 1], [0, 1, 0], [2, 0, 0]]
-    assert found.num_cached == 1
+    assert vectors.features.tolist() == [[0, 0, 1], [0, 1, 0], [2, 0, 0]]
+    assert vectors.num_cached == 1
 
 
 def test_another_encoder_encodes_anew(cache: FeatureCache) -> None:
@@ -102,20 +102,20 @@ def test_equal_items_are_encoded_once(
         (tmp_path / name).write_text("b")
     encoder = Letters()
     items = ["a", "a", tmp_path / "x", tmp_path / "y", "a", "c"]
-    found = encode_items(encoder, items, cache=cache)
+    vectors = encode_items(encoder, items, cache=cache)
     assert encoder.batches == [["a", "b"], ["c"]]
-    assert found.features[:, 0].tolist() == [1, 1, 0, 0, 1, 0]
-    assert found.num_cached == 0  # the third a was known, but not from before
+    assert vectors.features[:, 0].tolist() == [1, 1, 0, 0, 1, 0]
+    assert vectors.num_cached == 0  # the third a was known, but not from before
 
 
 def test_unreadable_items_are_told_with_their_places(cache: FeatureCache, tmp_path: Path) -> None:
     gone = tmp_path / "gone.txt"
     for _ in range(2):  # nothing is remembered of them
         encoder = Letters()
-        found = encode_items(encoder, ["?", "a", gone, "?", 3, "b"], cache=cache)
-        assert found.kept.tolist() == [1, 5]
-        assert found.features.tolist() == [[1, 0, 0], [0, 1, 0]]
-        reasons = {failure.place: failure.reason for failure in found.unreadable}
+        vectors = encode_items(encoder, ["?", "a", gone, "?", 3, "b"], cache=cache)
+        assert vectors.kept.tolist() == [1, 5]
+        assert vectors.features.tolist() == [[1, 0, 0], [0, 1, 0]]
+        reasons = {failure.place: failure.reason for failure in vectors.unreadable}
         assert list(reasons) == [0, 2, 3, 4]
         assert reasons[0] == reasons[3] == "a question: got ?; allowed: statements"
         assert reasons[2].startswith("cannot be read: got No such file")
@@ -130,21 +130,21 @@ def test_reasons_fit_all_files_of_equal_content(tmp_path: Path) -> None:
     names = ["new\n\x1b[31m", "other"]
     for name in names:
         (tmp_path / name).write_text("same")
-    found = encode_items(Naming(), [tmp_path / name for name in names])
-    assert {failure.reason for failure in found.unreadable} == {"is bad: got ?; allowed: none"}
+    vectors = encode_items(Naming(), [tmp_path / name for name in names])
+    assert {failure.reason for failure in vectors.unreadable} == {"is bad: got ?; allowed: none"}
 
 
 def test_nothing_readable_is_an_empty_array() -> None:
     for items in ([], ["?"]):
-        found = encode_items(Letters(), items)
-        assert found.features.shape == (0, 3)
-        assert found.kept.tolist() == []
+        vectors = encode_items(Letters(), items)
+        assert vectors.features.shape == (0, 3)
+        assert vectors.kept.tolist() == []
 
 
 def test_vectors_that_are_not_finite_are_failures(cache: FeatureCache) -> None:
-    found = encode_items(Letters(), ["a", "!", "b"], cache=cache)
-    assert found.kept.tolist() == [0, 2]
-    assert found.unreadable == (Failure(1, "Letters returned values that are not finite"),)
+    vectors = encode_items(Letters(), ["a", "!", "b"], cache=cache)
+    assert vectors.kept.tolist() == [0, 2]
+    assert vectors.unreadable == (Failure(1, "Letters returned values that are not finite"),)
     assert cache.info().entries == 2
 
 
@@ -153,8 +153,8 @@ def test_a_failing_disk_is_a_failure(tmp_path: Path) -> None:
         def read(self, item: object) -> str:
             raise OSError(5, "Input/output error")
 
-    found = encode_items(Failing(), ["a"])
-    assert found.unreadable[0].reason == "cannot be read: got Input/output error"
+    vectors = encode_items(Failing(), ["a"])
+    assert vectors.unreadable[0].reason == "cannot be read: got Input/output error"
 
 
 def test_a_file_that_changes_meanwhile_is_a_failure(cache: FeatureCache, tmp_path: Path) -> None:
@@ -165,8 +165,8 @@ def test_a_file_that_changes_meanwhile_is_a_failure(cache: FeatureCache, tmp_pat
             return super().read(item)
 
     (tmp_path / "one").write_text("a")
-    found = encode_items(Changing(), [tmp_path / "one"], cache=cache)
-    assert "changed while it was read" in found.unreadable[0].reason
+    vectors = encode_items(Changing(), [tmp_path / "one"], cache=cache)
+    assert "changed while it was read" in vectors.unreadable[0].reason
     assert cache.info().entries == 0
 
 
@@ -198,18 +198,18 @@ def test_progress_counts_every_item_once(
 ) -> None:
     monkeypatch.setattr(encoding, "WINDOW", 5)
     encode_items(Letters(), ["a"], cache=cache)
-    told: list[tuple[int, int]] = []
+    progress: list[tuple[int, int]] = []
     items = ["a", "b", "?", "b", "c", "abc", "b", "aa"]
-    encode_items(Letters(), items, cache=cache, on_progress=lambda *now: told.append(now))
-    assert told == [(done, 8) for done in (1, 4, 5, 6, 8)]
+    encode_items(Letters(), items, cache=cache, on_progress=lambda *now: progress.append(now))
+    assert progress == [(done, 8) for done in (1, 4, 5, 6, 8)]
 
 
 def test_a_string_is_a_file_for_other_encoders(tmp_path: Path, cache: FeatureCache) -> None:
     (tmp_path / "one").write_text("a")
-    found = encode_items(FileLetters(), [str(tmp_path / "one")], cache=cache)
+    vectors = encode_items(FileLetters(), [str(tmp_path / "one")], cache=cache)
     (tmp_path / "one").write_text("b")
     later = encode_items(FileLetters(), [str(tmp_path / "one")], cache=cache)
-    assert [found.features.tolist(), later.features.tolist()] == [[[1, 0, 0]], [[0, 1, 0]]]
+    assert [vectors.features.tolist(), later.features.tolist()] == [[[1, 0, 0]], [[0, 1, 0]]]
 
 
 def test_the_next_batch_is_read_while_one_is_embedded() -> None:
@@ -231,6 +231,6 @@ def test_the_next_batch_is_read_while_one_is_embedded() -> None:
 def test_a_cache_in_trouble_does_not_stop_the_work(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     cache = FeatureCache(tmp_path / "file")
-    found = encode_items(Letters(), ["a", "b", "c"], cache=cache)
-    assert found.features.tolist() == np.eye(3).tolist()
+    vectors = encode_items(Letters(), ["a", "b", "c"], cache=cache)
+    assert vectors.features.tolist() == np.eye(3).tolist()
     assert cache.trouble is not None

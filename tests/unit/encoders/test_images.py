@@ -172,12 +172,12 @@ def test_arrays_that_are_no_images(array: NDArray[Any], message: str) -> None:
 
 
 @pytest.mark.parametrize("form", ["JPEG", "PNG", "GIF", "WEBP", "TIFF", "BMP"])
-@pytest.mark.parametrize("part", [0.3, 0.7])
-def test_truncated_files_are_refused_by_name(form: str, part: float, tmp_path: Path) -> None:
+@pytest.mark.parametrize("share", [0.3, 0.7])
+def test_truncated_files_are_refused_by_name(form: str, share: float, tmp_path: Path) -> None:
     noise = np.random.default_rng(0).integers(0, 256, (40, 40, 3), np.uint8)
     content = encoded(Image.fromarray(noise), form)
     path = tmp_path / "half.img"
-    path.write_bytes(content[: int(len(content) * part)])
+    path.write_bytes(content[: int(len(content) * share)])
     with pytest.raises(Unreadable, match=r"half\.img cannot be read as an image"):
         read_image(path)
     lazily = path.read_bytes()
@@ -221,7 +221,7 @@ def test_what_is_not_there_or_no_file(tmp_path: Path) -> None:
 
 
 def png_of_size(width: int, height: int) -> bytes:
-    """Write a PNG that says it has so many pixels and holds none."""
+    """Write a PNG whose header gives this size, without any pixels."""
     chunks = [(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))]
     chunks += [(b"IDAT", zlib.compress(b"")), (b"IEND", b"")]
     return b"\x89PNG\r\n\x1a\n" + b"".join(

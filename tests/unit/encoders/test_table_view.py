@@ -120,11 +120,15 @@ def test_steps_see_ranks_alone() -> None:
 
 def test_columns_weigh_by_what_classes_explain_of_them() -> None:
     """Against the formula, written out column by column."""
-    told = SUPPORT.clone()
-    told[:, :, 1] += 2 * CLASSES
-    told[:, :, 4] = told[:, :, 4].abs() * (2 * (CLASSES == 1) + 0.2)  # a spread, not only a shift
-    view = _view(told)
-    unweighted = view(told) / torch.cat([view.weights, view.weights[:, :, EVERY.repeat(STEPS)]], 2)
+    shifted = SUPPORT.clone()
+    shifted[:, :, 1] += 2 * CLASSES
+    shifted[:, :, 4] = shifted[:, :, 4].abs() * (
+        2 * (CLASSES == 1) + 0.2
+    )  # a spread, not only a shift
+    view = _view(shifted)
+    unweighted = view(shifted) / torch.cat(
+        [view.weights, view.weights[:, :, EVERY.repeat(STEPS)]], 2
+    )
     shares = []
     for column in range(WIDTH):
         block = unweighted[0][:, [column, *range(WIDTH + column, WIDTH * (1 + STEPS), WIDTH)]]
@@ -165,12 +169,12 @@ def test_what_may_not_matter_does_not(change: str) -> None:
     expected = _view()(SUPPORT)[0]
     if change == "order":
         order = torch.randperm(ROWS, generator=stream(2))
-        found = _view(SUPPORT[:, order], CLASSES[:, order])(SUPPORT)[0]
+        viewed = _view(SUPPORT[:, order], CLASSES[:, order])(SUPPORT)[0]
     elif change == "names":
-        found = _view(SUPPORT, 1 - CLASSES)(SUPPORT)[0]
+        viewed = _view(SUPPORT, 1 - CLASSES)(SUPPORT)[0]
     else:
-        found = _view(SUPPORT[:1], CLASSES[:1])(SUPPORT[:1])[0]
-    torch.testing.assert_close(found, expected)
+        viewed = _view(SUPPORT[:1], CLASSES[:1])(SUPPORT[:1])[0]
+    torch.testing.assert_close(viewed, expected)
 
 
 def test_queries_are_shown_one_by_one() -> None:

@@ -19,7 +19,7 @@ TEXTS = ["the cat sat", "a dog ran far away on the mat and slept", "the cat"]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_tiny_bert(tmp_path_factory.mktemp("text") / "bert", width=16, longest=24)
+    return save_tiny_bert(tmp_path_factory.mktemp("text") / "bert", width=16, max_tokens=24)
 
 
 @pytest.fixture(scope="module")

@@ -28,12 +28,12 @@ def file(tmp_path: Path) -> VectorFile:
 def test_what_is_written_is_read(file: VectorFile) -> None:
     vectors = {"a": np.array([1.5, -2.0, np.pi], np.float32), "b": np.zeros(2, np.float32)}
     file.write("net", "Net", vectors, PLENTY)
-    found = file.read("net", ["a", "b", "c"])
-    assert found.keys() == vectors.keys()
+    stored = file.read("net", ["a", "b", "c"])
+    assert stored.keys() == vectors.keys()
     for name, vector in vectors.items():
-        np.testing.assert_array_equal(found[name], vector)
-        assert found[name].dtype == np.float32
-        assert found[name].flags.writeable
+        np.testing.assert_array_equal(stored[name], vector)
+        assert stored[name].dtype == np.float32
+        assert stored[name].flags.writeable
 
 
 def test_encoders_do_not_see_each_other(file: VectorFile) -> None:
@@ -54,8 +54,8 @@ def test_a_vector_can_be_replaced(file: VectorFile) -> None:
 def test_more_than_one_statement_can_take_are_read(file: VectorFile) -> None:
     names = [f"{number}" for number in range(2 * vector_file.READ_CHUNK + 1)]
     file.write("net", "", _vectors(*names, width=1), PLENTY)
-    found = file.read("net", names)
-    assert [found[name][0] for name in names] == list(range(len(names)))
+    stored = file.read("net", names)
+    assert [stored[name][0] for name in names] == list(range(len(names)))
 
 
 def test_nothing_is_made_by_reading(file: VectorFile) -> None:

@@ -57,15 +57,15 @@ def test_all_rows_are_there_in_order_with_a_vector_or_a_reason(
     sounds: Path, tmp_path: Path
 ) -> None:
     out = Storage(tmp_path / "out")
-    told: list[tuple[int, int]] = []
+    progress: list[tuple[int, int]] = []
     rows = open_rows([str(sounds)])
     summary = encode_rows(
-        LocalEngine(), rows, ENCODER, out, chunk_rows=5, on_progress=lambda *n: told.append(n)
+        LocalEngine(), rows, ENCODER, out, chunk_rows=5, on_progress=lambda *n: progress.append(n)
     )
     assert (summary.chunks, summary.rows, summary.unreadable) == (3, 13, 1)
     assert summary.counts == {"vectors": 12}
     assert set(summary.seconds) == {"read", "encode", "write"}
-    assert told == [(0, 13), (5, 13), (10, 13), (13, 13)]
+    assert progress == [(0, 13), (5, 13), (10, 13), (13, 13)]
     written = _rows(out, summary)
     assert [row["file"] for row in written] == [str(path) for path in sorted(sounds.rglob("*.wav"))]
     [broken] = [row for row in written if row["vector"] is None]

@@ -70,9 +70,9 @@ def _both_ways(cluster: Any, workers: int, out: Path, *command: object) -> list[
     folders = []
     for name, more in (("here", ["--workers", 2]), ("ray", [*engine, "--workers", workers])):
         options = ["--device", "cpu", "--out", out / name, *more]
-        found = CliRunner().invoke(app, [*map(str, command), *map(str, options)])
-        assert found.exit_code == 1, (found.output, found.exception)
-        assert "broken.wav" in found.output.replace("\n", ""), found.output
+        result = CliRunner().invoke(app, [*map(str, command), *map(str, options)])
+        assert result.exit_code == 1, (result.output, result.exception)
+        assert "broken.wav" in result.output.replace("\n", ""), result.output
         folders.append(out / name)
     return folders
 

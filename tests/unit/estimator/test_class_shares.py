@@ -12,24 +12,26 @@ SHARES = [0.2, 0.3, 0.5]
 
 
 def test_answers_agree_with_known_shares() -> None:
-    found = TailClassifier(visibility="joint", class_shares=SHARES).fit(X, Y).predict_proba(Q)
-    np.testing.assert_allclose(found.mean(axis=0), SHARES, atol=1e-5)
-    np.testing.assert_allclose(found.sum(axis=1), 1)
+    probabilities = (
+        TailClassifier(visibility="joint", class_shares=SHARES).fit(X, Y).predict_proba(Q)
+    )
+    np.testing.assert_allclose(probabilities.mean(axis=0), SHARES, atol=1e-5)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1)
     equal = TailClassifier(visibility="joint", class_shares="balanced").fit(X, Y).predict_proba(Q)
     np.testing.assert_allclose(equal.mean(axis=0), 1 / 3, atol=1e-5)
 
 
 def test_sets_and_what_nobody_told_stay_as_they_are() -> None:
-    told = TailClassifier(visibility="joint", class_shares=SHARES).fit(X, Y)
+    classifier = TailClassifier(visibility="joint", class_shares=SHARES).fit(X, Y)
     plain = TailClassifier(visibility="joint").fit(X, Y)
-    assert np.array_equal(told.predict_set(Q), plain.predict_set(Q))
-    assert not np.allclose(told.predict_proba(Q), plain.predict_proba(Q))
+    assert np.array_equal(classifier.predict_set(Q), plain.predict_set(Q))
+    assert not np.allclose(classifier.predict_proba(Q), plain.predict_proba(Q))
 
 
 def test_shares_are_saved(tmp_path: Path) -> None:
-    told = TailClassifier(visibility="joint", class_shares=np.array(SHARES)).fit(X, Y)
-    again = TailClassifier.load(told.save(tmp_path / "saved"))
-    np.testing.assert_allclose(again.predict_proba(Q), told.predict_proba(Q))
+    classifier = TailClassifier(visibility="joint", class_shares=np.array(SHARES)).fit(X, Y)
+    again = TailClassifier.load(classifier.save(tmp_path / "saved"))
+    np.testing.assert_allclose(again.predict_proba(Q), classifier.predict_proba(Q))
 
 
 @pytest.mark.parametrize(

@@ -163,9 +163,9 @@ def test_constant_columns_and_equal_rows_are_fine() -> None:
     expected = TailClassifier().fit(X, Y).predict_proba(Q)
     for value, alike in ((0.0, True), (7.0, False)):  # the latter moves the origin away
         constant, asked = (np.column_stack([rows, np.full(len(rows), value)]) for rows in (X, Q))
-        found = TailClassifier().fit(constant, Y).predict_proba(asked)
-        assert np.allclose(found, expected, atol=1e-9) == alike
-        assert (found.argmax(axis=1) == expected.argmax(axis=1)).mean() > 0.8
+        probabilities = TailClassifier().fit(constant, Y).predict_proba(asked)
+        assert np.allclose(probabilities, expected, atol=1e-9) == alike
+        assert (probabilities.argmax(axis=1) == expected.argmax(axis=1)).mean() > 0.8
     same = TailClassifier().fit(np.ones((4, 3)), [0, 0, 1, 1])
     assert np.isfinite(same.predict_proba(np.ones((2, 3)))).all()
     np.testing.assert_allclose(same.predict_proba(np.ones((1, 3))), 0.5, atol=1e-6)

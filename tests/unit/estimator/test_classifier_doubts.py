@@ -13,8 +13,10 @@ X = GENERATOR.normal(size=(30, 4)) + 3 * np.eye(4)[Y]
 def test_sets_follow_from_rows_or_from_what_was_said_about_them() -> None:
     classifier = TailClassifier(random_state=0).fit(X, Y)
     sets = classifier.predict_set(X, 0.8)
-    told = classifier.predict_set(coverage=0.8, log_proba=classifier.predict_log_proba(X))
-    np.testing.assert_array_equal(sets, told)
+    from_probabilities = classifier.predict_set(
+        coverage=0.8, log_proba=classifier.predict_log_proba(X)
+    )
+    np.testing.assert_array_equal(sets, from_probabilities)
     labels = classifier.set_labels(sets)
     assert [list(each) for each in labels] == [list(np.flatnonzero(row)) for row in sets]
 

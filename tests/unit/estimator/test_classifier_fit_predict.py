@@ -160,9 +160,11 @@ def test_weights_that_cannot_be_are_refused(monkeypatch: pytest.MonkeyPatch) -> 
 def test_probabilities_are_multiplied_by_the_weights_of_classes() -> None:
     names = np.array(["a", "b", "c"])[Y]
     plain = answers(TailClassifier().fit(X, names))
-    told = TailClassifier(class_weight={"c": 5.0, "a": 0.5}).fit(X, names)
+    weighted = TailClassifier(class_weight={"c": 5.0, "a": 0.5}).fit(X, names)
     expected = plain * [0.5, 1, 5]
-    np.testing.assert_allclose(answers(told), expected / expected.sum(1, keepdims=True), atol=1e-9)
+    np.testing.assert_allclose(
+        answers(weighted), expected / expected.sum(1, keepdims=True), atol=1e-9
+    )
 
 
 def test_balanced_weights_are_the_balanced_prior() -> None:
@@ -212,19 +214,19 @@ def test_prior_and_weights_are_one_thing() -> None:
 
 def test_an_answer_knows_the_pool_and_no_other_query(model: Relational) -> None:
     with_pool = TailClassifier(model).fit(X, Y, pool=POOL)
-    told = answers(with_pool)
-    assert not np.allclose(told, answers(TailClassifier(model).fit(X, Y)), atol=1e-3)
+    together = answers(with_pool)
+    assert not np.allclose(together, answers(TailClassifier(model).fit(X, Y)), atol=1e-3)
     order = np.random.default_rng(0).permutation(len(Q))
-    np.testing.assert_allclose(answers(with_pool, Q[order]), told[order], atol=1e-12)
+    np.testing.assert_allclose(answers(with_pool, Q[order]), together[order], atol=1e-12)
     alone = [answers(with_pool, row[None])[0] for row in Q]
-    np.testing.assert_allclose(alone, told, atol=1e-12)
+    np.testing.assert_allclose(alone, together, atol=1e-12)
 
 
 def test_the_order_of_the_pool_and_how_it_came_are_without_effect(model: Relational) -> None:
     whole = TailClassifier(model, random_state=0).fit(X, Y, pool=POOL)
-    told = TailClassifier(model, random_state=0).fit(X, Y, pool=POOL[:5])
-    told.add_pool(POOL[5:][::-1])
-    np.testing.assert_array_equal(answers(told), answers(whole))
+    grown = TailClassifier(model, random_state=0).fit(X, Y, pool=POOL[:5])
+    grown.add_pool(POOL[5:][::-1])
+    np.testing.assert_array_equal(answers(grown), answers(whole))
     later = TailClassifier(model, random_state=0).fit(X, Y).add_pool(POOL.astype(np.float32))
     np.testing.assert_allclose(answers(later), answers(whole), atol=1e-5)
     more = TailClassifier(model, random_state=0).fit(X[:9], Y[:9], pool=POOL).add(X[9:], Y[9:])
@@ -238,8 +240,8 @@ def test_of_large_pools_some_rows_are_drawn(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(drawn) == 10
     assert {row.tobytes() for row in drawn} < {row.tobytes() for row in rows}
     np.testing.assert_array_equal(drawn_pool(rows[::-1], 0), drawn)
-    parts = np.concatenate([drawn_pool(rows[:30], 0), rows[30:]])
-    np.testing.assert_array_equal(drawn_pool(parts, 0), drawn)
+    in_steps = np.concatenate([drawn_pool(rows[:30], 0), rows[30:]])
+    np.testing.assert_array_equal(drawn_pool(in_steps, 0), drawn)
     assert not np.array_equal(drawn_pool(rows, 1), drawn)
     means = [drawn_pool(rows, seed).mean(axis=0) for seed in range(200)]
     np.testing.assert_allclose(np.mean(means, axis=0), rows.mean(axis=0), atol=0.1)
@@ -284,10 +286,10 @@ def test_a_pool_that_cannot_be_read_is_refused(model: Relational) -> None:
 
 def test_what_is_saved_is_what_was_learned_with(tmp_path: Path) -> None:
     fitted = TailClassifier(class_weight={2: 9.0}).fit(X, Y)
-    told = answers(fitted)
+    expected = answers(fitted)
     fitted.set_params(class_weight=None)
     loaded = TailClassifier.load(fitted.save(tmp_path / "saved"))
-    np.testing.assert_array_equal(answers(loaded), told)
+    np.testing.assert_array_equal(answers(loaded), expected)
 
 
 def test_a_parameter_of_another_version_is_named(tmp_path: Path) -> None:

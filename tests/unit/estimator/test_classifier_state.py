@@ -17,11 +17,11 @@ X, Y, Q, _ = blobs()
 
 def test_adding_equals_fitting_on_everything() -> None:
     for model in ("default", small_model()):
-        part, late = Y < 2, Y == 2  # a new class, and more examples of the old ones
-        first = part & (np.arange(len(Y)) % 2 == 0)
+        known, late = Y < 2, Y == 2  # a new class, and more examples of the old ones
+        first = known & (np.arange(len(Y)) % 2 == 0)
         classifier = TailClassifier(model, random_state=5).fit(X[first], Y[first])
-        classifier.add(X[late], Y[late]).add(X[part & ~first], Y[part & ~first])
-        order = [*np.flatnonzero(first), *np.flatnonzero(late), *np.flatnonzero(part & ~first)]
+        classifier.add(X[late], Y[late]).add(X[known & ~first], Y[known & ~first])
+        order = [*np.flatnonzero(first), *np.flatnonzero(late), *np.flatnonzero(known & ~first)]
         whole = TailClassifier(model, random_state=5).fit(X[order], Y[order])
         np.testing.assert_array_equal(classifier.classes_, whole.classes_)
         np.testing.assert_array_equal(classifier.predict_proba(Q), whole.predict_proba(Q))

@@ -108,5 +108,5 @@ def test_a_column_on_one_side_of_zero_is_answered_alike_in_both_precisions() -> 
         TailClassifier(precision=each, scale="none").fit(support, [0, 0, 1, 1, 2, 2])
         for each in ("single", "double")
     )
-    found = single.predict_proba(queries)
-    np.testing.assert_allclose(found, double.predict_proba(queries), atol=1e-4)
+    probabilities = single.predict_proba(queries)
+    np.testing.assert_allclose(probabilities, double.predict_proba(queries), atol=1e-4)

@@ -20,16 +20,16 @@ def test_answers_move_from_the_supports_shares_to_the_prior() -> None:
     for prior, values in ((PRIOR, PRIOR), ("balanced", [1 / 3] * 3)):
         moved = plain * np.array(values) / (np.array([6, 3, 2]) / 11)
         moved /= moved.sum(axis=1, keepdims=True)
-        told = TailClassifier(class_prior=prior).fit(SUPPORT, LABELS)
-        np.testing.assert_allclose(told.predict_proba(Q), moved, atol=1e-9)
-        np.testing.assert_allclose(told.predict_proba(Q[:1]), moved[:1], atol=1e-9)
+        classifier = TailClassifier(class_prior=prior).fit(SUPPORT, LABELS)
+        np.testing.assert_allclose(classifier.predict_proba(Q), moved, atol=1e-9)
+        np.testing.assert_allclose(classifier.predict_proba(Q[:1]), moved[:1], atol=1e-9)
     as_seen = TailClassifier(class_prior=np.array([6, 3, 2]) / 11).fit(SUPPORT, LABELS)
     np.testing.assert_allclose(as_seen.predict_proba(Q), plain, atol=1e-9)
 
 
 def test_sets_are_calibrated_with_the_same_probabilities() -> None:
-    told = TailClassifier(class_prior="balanced").fit(SUPPORT, LABELS)
-    scores = told._fitted.held_out_scores
+    classifier = TailClassifier(class_prior="balanced").fit(SUPPORT, LABELS)
+    scores = classifier._fitted.held_out_scores
     # The first fold leaves out the first row of each class.
     fold = np.array([0, 6, 9])
     rest = np.setdiff1d(np.arange(11), fold)
@@ -50,9 +50,9 @@ def test_shares_are_those_of_all_rows_whatever_the_model_read() -> None:
 
     def said(**parameters: object) -> Floats:
         common = {"max_support": 30, "random_state": 0, "visibility": "joint"}
-        told = TailClassifier(**common, **parameters).fit(many[unequal], labels[unequal])
-        assert list(told._fitted.kept.shots) == [15, 15]
-        return np.asarray(told.predict_log_proba(queries))
+        classifier = TailClassifier(**common, **parameters).fit(many[unequal], labels[unequal])
+        assert list(classifier._fitted.kept.shots) == [15, 15]
+        return np.asarray(classifier.predict_log_proba(queries))
 
     plain, balanced = said(), said(class_prior="balanced")
     np.testing.assert_allclose(said(class_prior=[0.75, 0.25]), plain, atol=1e-9)
@@ -62,9 +62,9 @@ def test_shares_are_those_of_all_rows_whatever_the_model_read() -> None:
 
 
 def test_it_is_saved(tmp_path: Path) -> None:
-    told = TailClassifier(class_prior=np.array(PRIOR)).fit(SUPPORT, LABELS)
-    loaded = TailClassifier.load(told.save(tmp_path / "saved"))
-    np.testing.assert_array_equal(loaded.predict_proba(Q), told.predict_proba(Q))
+    classifier = TailClassifier(class_prior=np.array(PRIOR)).fit(SUPPORT, LABELS)
+    loaded = TailClassifier.load(classifier.save(tmp_path / "saved"))
+    np.testing.assert_array_equal(loaded.predict_proba(Q), classifier.predict_proba(Q))
     assert loaded._fitted.saved_scores is not None
 
 
@@ -99,6 +99,6 @@ def test_balanced_answers_are_nearer_to_bayes_on_gaussian_classes() -> None:
         ]
         errors.append([np.abs(each - bayes).mean() for each in rare])
         recalls.append([(each[truth == 1] > 0.5).mean() for each in rare])
-    (plain, told), (without, balanced) = np.mean(errors, axis=0), np.mean(recalls, axis=0)
-    assert told < 0.8 * plain
+    (plain, with_prior), (without, balanced) = np.mean(errors, axis=0), np.mean(recalls, axis=0)
+    assert with_prior < 0.8 * plain
     assert balanced > without + 0.1

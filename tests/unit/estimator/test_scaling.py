@@ -57,8 +57,8 @@ def test_a_column_that_is_constant_in_the_support_says_nothing() -> None:
     constant = np.column_stack([X * UNITS, np.full(len(X), 0.3)])
     varying = np.column_stack([Q * UNITS, 1e6 * np.arange(len(Q))])
     expected = TailClassifier().fit(X * UNITS, Y).predict_proba(Q * UNITS)
-    found = TailClassifier().fit(constant, Y).predict_proba(varying)
-    np.testing.assert_allclose(found, expected, atol=1e-9)
+    probabilities = TailClassifier().fit(constant, Y).predict_proba(varying)
+    np.testing.assert_allclose(probabilities, expected, atol=1e-9)
 
 
 def test_outliers_end_at_ten_deviations() -> None:
@@ -105,10 +105,10 @@ def test_queries_may_miss_what_the_support_has() -> None:
 def test_a_column_without_any_value_says_nothing() -> None:
     empty = np.column_stack([X, np.full(len(X), np.nan)])
     asked = np.column_stack([Q, np.ones(len(Q))])
-    found = TailClassifier().fit(empty, Y).predict_proba(asked)
+    probabilities = TailClassifier().fit(empty, Y).predict_proba(asked)
     expected = TailClassifier(scale="table").fit(X, Y).predict_proba(Q)
-    np.testing.assert_allclose(found, expected, atol=2e-2)
-    assert (found.argmax(axis=1) == expected.argmax(axis=1)).all()
+    np.testing.assert_allclose(probabilities, expected, atol=2e-2)
+    assert (probabilities.argmax(axis=1) == expected.argmax(axis=1)).all()
 
 
 def test_infinite_values_are_refused() -> None:
@@ -179,5 +179,5 @@ def test_the_size_of_all_numbers_is_without_effect(size: float) -> None:
     rows = generator.normal(size=(12, 4)) * [1, 5, 200, 3000]
     labels, large = np.arange(12) % 2, size * rows / 1e4
     scaled = Scaling.of(Rows(rows, labels, 2), Scale.STANDARD)(rows)
-    found = Scaling.of(Rows(large, labels, 2), Scale.STANDARD)(large)
-    np.testing.assert_allclose(found, scaled, rtol=1e-9)
+    rescaled = Scaling.of(Rows(large, labels, 2), Scale.STANDARD)(large)
+    np.testing.assert_allclose(rescaled, scaled, rtol=1e-9)

@@ -73,14 +73,14 @@ def test_parts_are_as_wide_as_the_vectors() -> None:
 def test_it_is_kept_by_all_that_reads_the_rows_again(tmp_path: Path) -> None:
     """Saved, added to, reduced; an array of numbers beside vectors is a table if users say so."""
     scales = np.array(["none", "table"])
-    told = TailClassifier(parts=[3, 2], scale=scales, random_state=0).fit(X, Y)
-    assert told.scaled_
-    loaded = TailClassifier.load(told.save(tmp_path / "saved"))
+    classifier = TailClassifier(parts=[3, 2], scale=scales, random_state=0).fit(X, Y)
+    assert classifier.scaled_
+    loaded = TailClassifier.load(classifier.save(tmp_path / "saved"))
     assert loaded._fitted.saved_scores is not None
-    np.testing.assert_array_equal(loaded.predict_proba(Q), told.predict_proba(Q))
-    np.testing.assert_array_equal(loaded.novelty(Q), told.novelty(Q))
+    np.testing.assert_array_equal(loaded.predict_proba(Q), classifier.predict_proba(Q))
+    np.testing.assert_array_equal(loaded.novelty(Q), classifier.novelty(Q))
     grown = TailClassifier(parts=[3, 2], scale=["none", "table"], random_state=0)
     grown.fit(X[:30], Y[:30]).add(X[30:], Y[30:])
-    np.testing.assert_allclose(grown.predict_proba(Q), told.predict_proba(Q), atol=1e-9)
+    np.testing.assert_allclose(grown.predict_proba(Q), classifier.predict_proba(Q), atol=1e-9)
     few = TailClassifier(parts=[3, 2], scale=["none", "table"], random_state=0, max_support=20)
     assert few.fit(X, Y).predict_set(Q).any(axis=1).all()

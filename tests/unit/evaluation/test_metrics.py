@@ -16,9 +16,9 @@ ANSWERS, TRUTH = PROBABILITIES.double().log(), torch.tensor([[0, 1], [2, 0]])
 
 
 def test_the_negative_log_likelihood_is_that_of_the_true_classes() -> None:
-    found = negative_log_likelihood(ANSWERS, TRUTH).tolist()
+    losses = negative_log_likelihood(ANSWERS, TRUTH).tolist()
     expected = [-(math.log(0.7) + math.log(0.3)) / 2, -math.log(0.25) / 2]
-    assert found == pytest.approx(expected)
+    assert losses == pytest.approx(expected)
 
 
 def test_the_brier_score_sums_squares_over_the_classes() -> None:
@@ -28,13 +28,13 @@ def test_the_brier_score_sums_squares_over_the_classes() -> None:
 
 
 def test_answers_are_counted_by_confidence() -> None:
-    found = Calibration.of(ANSWERS, TRUTH)
+    calibration = Calibration.of(ANSWERS, TRUTH)
     places = [int(0.7 * BINS), int(0.6 * BINS), int(0.5 * BINS), BINS - 1]
-    assert np.flatnonzero(found.counts).tolist() == sorted(places)
-    assert found.correct.sum() == 2
-    assert found.confidence.sum() == pytest.approx(0.7 + 0.6 + 0.5 + 1)
+    assert np.flatnonzero(calibration.counts).tolist() == sorted(places)
+    assert calibration.correct.sum() == 2
+    assert calibration.confidence.sum() == pytest.approx(0.7 + 0.6 + 0.5 + 1)
     # One answer a bin: right at 0.7 and 1, wrong at 0.6 and 0.5.
-    assert found.error == pytest.approx((0.3 + 0.6 + 0.5 + 0) / 4)
+    assert calibration.error == pytest.approx((0.3 + 0.6 + 0.5 + 0) / 4)
 
 
 def test_calibration_adds_up() -> None:

@@ -40,37 +40,37 @@ class Recorder(SureOfFirst):
 
 
 def test_a_known_learner_has_known_scores() -> None:
-    found = score_learner(SureOfFirst(0.6), WINE, SHORT)
-    assert found.outcome is Outcome.ANSWERED
-    assert found.source == "wine"
-    assert found.accuracy.mean == pytest.approx(1 / 3)
-    assert found.accuracy.half_width == pytest.approx(0, abs=1e-6)
-    assert found.nll.mean == pytest.approx(-(math.log(0.6) + 2 * math.log(0.2)) / 3)
+    evaluation = score_learner(SureOfFirst(0.6), WINE, SHORT)
+    assert evaluation.outcome is Outcome.ANSWERED
+    assert evaluation.source == "wine"
+    assert evaluation.accuracy.mean == pytest.approx(1 / 3)
+    assert evaluation.accuracy.half_width == pytest.approx(0, abs=1e-6)
+    assert evaluation.nll.mean == pytest.approx(-(math.log(0.6) + 2 * math.log(0.2)) / 3)
     right, wrong = 0.4**2 + 2 * 0.2**2, 0.6**2 + 0.8**2 + 0.2**2
-    assert found.brier.mean == pytest.approx((right + 2 * wrong) / 3)
-    assert found.calibration.error == pytest.approx(0.6 - 1 / 3)
-    assert found.accuracy.count == len(found.scores.hashes) == 120
-    assert (found.scores.seconds > 0).all()
-    assert np.isnan(found.scores.memory).all()
-    assert found.device == "cpu"
+    assert evaluation.brier.mean == pytest.approx((right + 2 * wrong) / 3)
+    assert evaluation.calibration.error == pytest.approx(0.6 - 1 / 3)
+    assert evaluation.accuracy.count == len(evaluation.scores.hashes) == 120
+    assert (evaluation.scores.seconds > 0).all()
+    assert np.isnan(evaluation.scores.memory).all()
+    assert evaluation.device == "cpu"
 
 
 @pytest.mark.parametrize("kind", ["bank", "banks", "tasks", "task"])
 def test_learners_are_measured_on_any_source(tmp_path: Path, kind: str) -> None:
     bank = write_blobs(tmp_path)
     sources = {"bank": bank, "banks": BankEpisodes([bank]), "tasks": GaussianTasks(), "task": WINE}
-    found = score_learner(ProtoHead(), sources[kind], SHORT)
-    assert found.accuracy.low > 1 / 3
+    evaluation = score_learner(ProtoHead(), sources[kind], SHORT)
+    assert evaluation.accuracy.low > 1 / 3
     names = {"bank": "toy/blobs", "banks": "BankEpisodes", "tasks": "GaussianTasks", "task": "wine"}
-    assert found.source == names[kind]
+    assert evaluation.source == names[kind]
 
 
 def test_all_learners_answer_the_same_episodes_once_but_for_a_warm_up() -> None:
     first, second = Recorder(), Recorder()
-    found = score_learners({"first": first, "second": second}, WINE, SHORT)
+    evaluations = score_learners({"first": first, "second": second}, WINE, SHORT)
     assert len(first.seen) == 1 + math.ceil(120 / 50)
     assert all(mine is other for mine, other in zip(first.seen, second.seen, strict=True))
-    assert np.array_equal(found["first"].scores.hashes, found["second"].scores.hashes)
+    assert np.array_equal(evaluations["first"].scores.hashes, evaluations["second"].scores.hashes)
     assert [len(each) for each in first.seen] == [50, 50, 50, 20]
 
 
@@ -93,22 +93,22 @@ class OutOfMemory(SureOfFirst):
 
 
 def test_who_cannot_does_not_keep_the_others_from_it() -> None:
-    told = []
-    found = score_learners(
+    progress = []
+    evaluations = score_learners(
         {"cannot": SolvesNothing(), "memory": OutOfMemory(), "can": SureOfFirst()},
         WINE,
         SHORT,
-        on_progress=lambda done, total: told.append((done, total)),
+        on_progress=lambda done, total: progress.append((done, total)),
     )
-    assert found["cannot"].outcome is Outcome.CANNOT
-    assert found["cannot"].reason.startswith("too many classes: got 3; allowed: none.")
-    assert found["memory"].outcome is Outcome.OUT_OF_MEMORY
-    assert found["memory"].reason == "Tried to allocate 1 GiB"
-    assert len(found["memory"].scores.hashes) == 0
-    assert found["memory"].calibration.counts.sum() == 0
-    assert found["can"].accuracy.count == 120
-    assert [done for done, _ in told] == [50, 100, 150, 200, 250, 300, 320, 340, 360]
-    assert {total for _, total in told} == {3 * 120}
+    assert evaluations["cannot"].outcome is Outcome.CANNOT
+    assert evaluations["cannot"].reason.startswith("too many classes: got 3; allowed: none.")
+    assert evaluations["memory"].outcome is Outcome.OUT_OF_MEMORY
+    assert evaluations["memory"].reason == "Tried to allocate 1 GiB"
+    assert len(evaluations["memory"].scores.hashes) == 0
+    assert evaluations["memory"].calibration.counts.sum() == 0
+    assert evaluations["can"].accuracy.count == 120
+    assert [done for done, _ in progress] == [50, 100, 150, 200, 250, 300, 320, 340, 360]
+    assert {total for _, total in progress} == {3 * 120}
 
 
 class Broken(SureOfFirst):
@@ -144,16 +144,16 @@ def test_prototypes_solve_wine() -> None:
 
 
 def test_memory_is_counted_from_what_was_there_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a GPU, with the numbers that one would tell."""
+    """Without a GPU, with the numbers that one would report."""
     calls: list[str] = []
-    for name, told in (
+    for name, value in (
         ("synchronize", None),
         ("reset_peak_memory_stats", None),
         ("memory_allocated", 5 * 2**20),
         ("max_memory_allocated", 12 * 2**20),
     ):
         monkeypatch.setattr(
-            torch.cuda, name, lambda device, name=name, told=told: (calls.append(name), told)[1]
+            torch.cuda, name, lambda device, name=name, value=value: (calls.append(name), value)[1]
         )
     episode = FixedEpisodes.of(WINE, SHORT).batch(0).episode
     record = _Record("first", SureOfFirst(), torch.device("cuda"))
@@ -166,9 +166,9 @@ def test_memory_is_counted_from_what_was_there_before(monkeypatch: pytest.Monkey
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_a_gpu_gives_the_same_answers_and_tells_its_memory() -> None:
-    found = score_learner(ProtoHead(), WINE, SHORT, device="cuda")
+    evaluation = score_learner(ProtoHead(), WINE, SHORT, device="cuda")
     usual = score_learner(ProtoHead(), WINE, SHORT)
-    assert np.array_equal(found.scores.hashes, usual.scores.hashes)
-    assert found.accuracy.mean == pytest.approx(usual.accuracy.mean, abs=1e-3)
-    assert found.memory > 0
-    assert found.device != "cpu"
+    assert np.array_equal(evaluation.scores.hashes, usual.scores.hashes)
+    assert evaluation.accuracy.mean == pytest.approx(usual.accuracy.mean, abs=1e-3)
+    assert evaluation.memory > 0
+    assert evaluation.device != "cpu"

@@ -58,7 +58,7 @@ def test_flat_curves_raise_few_alarms(risk: float) -> None:
 def test_flat_curves_of_many_tasks_raise_few_alarms() -> None:
     rng = np.random.default_rng(2)
     families = [[_curve(_errors(rng, [0.3] * 4)) for _ in range(5)] for _ in range(200)]
-    alarms = sum(any(found.rises for found in find_rises(each, 0.05)) for each in families)
+    alarms = sum(any(finding.rises for finding in find_rises(each, 0.05)) for each in families)
 
     assert alarms <= stats.binom.ppf(0.999, 200, 0.05)
 

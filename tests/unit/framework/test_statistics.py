@@ -33,7 +33,7 @@ def test_words_say_the_level() -> None:
     said = r"(?<![\d.])(\d+) %[\s\"f]+intervals?|Intervals \((\d+) %\)"
     package = Path(unitail.__file__).parent
     files = [path for kind in ("*.py", "*.js", "*.html") for path in package.rglob(kind)]
-    found = {
+    levels_of = {
         path.relative_to(package).as_posix(): {int(a or b) for a, b in re.findall(said, text)}
         for path in files
         if re.search(said, text := path.read_text())
@@ -42,8 +42,8 @@ def test_words_say_the_level() -> None:
         "cli/commands/evaluate.py",
         "validity_study/report.py",
         "studio/static/dialogs.js",
-    } <= set(found)
-    assert {name for name, levels in found.items() if levels != {round(100 * LEVEL)}} == set()
+    } <= set(levels_of)
+    assert {name for name, levels in levels_of.items() if levels != {round(100 * LEVEL)}} == set()
 
 
 def test_interval_of_equal_values_has_no_width() -> None:

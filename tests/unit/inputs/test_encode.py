@@ -62,15 +62,15 @@ def test_each_input_gets_its_own_vectors_and_failures(
 
 
 def test_columns_are_learned_from_the_first_table_alone() -> None:
-    told: list[tuple[int, int]] = []
+    progress: list[tuple[int, int]] = []
     by = fit_encoder("auto", _table(0, 2), Modality.TABLE)
     first, second = encode(
-        by, _table(0, 2), _table(1, 3, 5), on_progress=lambda *now: told.append(now)
+        by, _table(0, 2), _table(1, 3, 5), on_progress=lambda *now: progress.append(now)
     )
     assert first.features.tolist() == [[-1], [1]]
     assert second.features.tolist() == [[0], [2], [4]]
     assert second.kept.tolist() == [0, 1, 2]
-    assert (by.name, by.notes, told) == ("columns", (), [(5, 5)])
+    assert (by.name, by.notes, progress) == ("columns", (), [(5, 5)])
 
 
 def test_columns_that_say_nothing_are_noted() -> None:

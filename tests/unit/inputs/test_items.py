@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from unitail.errors import InvalidInput
-from unitail.inputs.items import apply_corrections
-from unitail.inputs.read import read_labelled, read_unlabelled
+from unitail.inputs.items import ReadOptions, apply_corrections
+from unitail.inputs.read import read_half_labelled, read_labelled, read_unlabelled
 
 
 def _write(path: Path, text: str) -> Path:
@@ -76,3 +76,29 @@ def test_only_what_was_corrected_is_not_asked_again(tmp_path: Path) -> None:
         (1, "b"),
         (None, "c"),
     ]
+
+
+def test_rows_with_the_same_cells_are_replaced_and_not_answered_again(tmp_path: Path) -> None:
+    table = "size,colour,label\n1.0,red,tall\n2,,small\n3,red,\n4,blue,\n"
+    first = _write(tmp_path / "t.csv", table)
+    answers = "colour,size,label,answer,probability,state,set,novelty,reason\n"
+    rows = ("red,1,small", ",2,tall", "red,3,small", "blue,4,")
+    also = _write(tmp_path / "a.csv", answers + "".join(f"{row},a,1,x,a,0,\n" for row in rows))
+    examples = read_labelled(first, also=[also])
+    assert examples.labels == ("small", "tall", "small")
+    assert examples.items["size"].tolist() == [1, 2, 3]
+    assert "2 examples replaced by a later one" in examples.ignored
+    queries = apply_corrections(read_half_labelled(first, examples), examples)
+    assert queries.items["size"].tolist() == [4]
+    assert queries.given == (((3.0, "red"), "small"),)
+    assert [record.item for record in queries.records] == [None, None, None, 0]
+    assert queries.records[2].label == "small"
+
+
+def test_rows_of_a_mixed_table_are_compared_by_all_their_cells(tmp_path: Path) -> None:
+    for name in ("1.txt", "2.txt"):
+        _write(tmp_path / name, name)
+    first = _write(tmp_path / "t.csv", "file,size,label\n1.txt,1,a\n1.txt,2,b\n2.txt,1,b\n")
+    also = _write(tmp_path / "sub" / "a.csv", f"file,size,label\n{tmp_path}/sub/../1.txt,1,c\n")
+    examples = read_labelled(first, ReadOptions(columns={"file": "text"}), also=[also])
+    assert examples.labels == ("b", "b", "c")

@@ -22,13 +22,13 @@ def _touch(folder: Path, *names: str) -> Path:
 
 def test_subfolders_are_classes_and_order_depends_on_names_alone(tmp_path: Path) -> None:
     _touch(tmp_path, "dog/2.PNG", "cat/b.jpg", "dog/1.webp", "cat/deep er/ä.jpeg")
-    found = read_labelled(tmp_path)
-    assert found.modality is Modality.IMAGE
-    assert found.names == ("cat/b.jpg", "cat/deep er/ä.jpeg", "dog/1.webp", "dog/2.PNG")
-    assert found.labels == ("cat", "cat", "dog", "dog")
-    assert found.classes == ("cat", "dog")
-    assert found.items == tuple(tmp_path / name for name in found.names)
-    assert found.ignored == ()
+    examples = read_labelled(tmp_path)
+    assert examples.modality is Modality.IMAGE
+    assert examples.names == ("cat/b.jpg", "cat/deep er/ä.jpeg", "dog/1.webp", "dog/2.PNG")
+    assert examples.labels == ("cat", "cat", "dog", "dog")
+    assert examples.classes == ("cat", "dog")
+    assert examples.items == tuple(tmp_path / name for name in examples.names)
+    assert examples.ignored == ()
 
 
 @pytest.mark.parametrize(("suffix", "modality"), [("wav", Modality.AUDIO), ("txt", Modality.TEXT)])
@@ -43,9 +43,9 @@ def test_what_is_passed_over_is_told(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / ".hidden").mkdir()
     (tmp_path / "b" / ".unitail").mkdir()  # a studio's own
-    found = read_labelled(tmp_path)
-    assert found.names == ("a/1.png", "b/1.png")
-    assert found.ignored == (
+    examples = read_labelled(tmp_path)
+    assert examples.names == ("a/1.png", "b/1.png")
+    assert examples.ignored == (
         "1 class folder without image files (empty)",
         "1 file outside the class folders (read.txt)",
         "1 file of other kinds (.pdf)",
@@ -60,11 +60,11 @@ def test_several_kinds_of_files_need_a_choice(tmp_path: Path) -> None:
         read_labelled(tmp_path)
     with pytest.raises(InvalidInput, match=message):
         read_unlabelled([tmp_path])
-    found = read_labelled(tmp_path, ReadOptions(modality=Modality.AUDIO))
-    assert found.names == ("a/1.wav", "b/1.wav")
-    assert found.ignored == ("4 files of other kinds (.png)",)
-    assert read_unlabelled([tmp_path], ReadOptions(modality=Modality.AUDIO)).names == found.names
-    assert read_unlabelled([tmp_path], like=found).names == found.names
+    examples = read_labelled(tmp_path, ReadOptions(modality=Modality.AUDIO))
+    assert examples.names == ("a/1.wav", "b/1.wav")
+    assert examples.ignored == ("4 files of other kinds (.png)",)
+    assert read_unlabelled([tmp_path], ReadOptions(modality=Modality.AUDIO)).names == examples.names
+    assert read_unlabelled([tmp_path], like=examples).names == examples.names
 
 
 def test_links_are_followed_and_loops_end(tmp_path: Path) -> None:
@@ -75,9 +75,9 @@ def test_links_are_followed_and_loops_end(tmp_path: Path) -> None:
     (support / "b" / "more").symlink_to(store)
     (support / "b" / "loop").symlink_to(support)
     (support / "a" / "self").symlink_to(support / "a" / "self")
-    found = read_labelled(support)
-    assert found.names == ("a/1.png", "b/1.png", "b/more/1.png")
-    assert [note.split("/")[-1] for note in found.ignored] == [
+    examples = read_labelled(support)
+    assert examples.names == ("a/1.png", "b/1.png", "b/more/1.png")
+    assert [note.split("/")[-1] for note in examples.ignored] == [
         "self: not a file that can be opened",
         "loop: a link to a folder that was searched already",
     ]
@@ -91,9 +91,9 @@ def test_links_are_followed_and_loops_end(tmp_path: Path) -> None:
 def test_a_class_folder_that_leads_back_has_no_examples(tmp_path: Path) -> None:
     _touch(tmp_path, "a/1.png", "b/1.png")
     (tmp_path / "c").symlink_to(tmp_path)
-    found = read_labelled(tmp_path)
-    assert found.classes == ("a", "b")
-    assert "1 class folder without image files (c)" in found.ignored
+    examples = read_labelled(tmp_path)
+    assert examples.classes == ("a", "b")
+    assert "1 class folder without image files (c)" in examples.ignored
 
 
 def test_what_keeps_a_folder_from_being_a_class_is_told(
@@ -119,9 +119,9 @@ def test_names_of_any_bytes_can_be_shown(tmp_path: Path) -> None:
     for label in ("a", "b"):
         (tmp_path / label).mkdir()
         (tmp_path / label / os.fsdecode(b"\xff\x1b[2J.png")).write_bytes(b"")
-    found = read_labelled(tmp_path)
-    assert found.names[0] == "a/\ufffd\ufffd[2J.png"
-    assert found.items[0].is_file()
+    examples = read_labelled(tmp_path)
+    assert examples.names[0] == "a/\ufffd\ufffd[2J.png"
+    assert examples.items[0].is_file()
 
 
 @pytest.mark.parametrize(
@@ -160,10 +160,10 @@ def test_other_files_are_no_support(name: str, tmp_path: Path) -> None:
 
 def test_folders_and_files_keep_the_order_given(tmp_path: Path) -> None:
     _touch(tmp_path, "q/2.png", "q/1.png", "z.png", "a.png")
-    found = read_unlabelled([tmp_path / "z.png", tmp_path / "q", tmp_path / "a.png"])
+    queries = read_unlabelled([tmp_path / "z.png", tmp_path / "q", tmp_path / "a.png"])
     expected = ("z.png", "q/1.png", "q/2.png", "a.png")
-    assert found.names == tuple(f"{tmp_path}/{name}" for name in expected)
-    assert len(found) == 4
+    assert queries.names == tuple(f"{tmp_path}/{name}" for name in expected)
+    assert len(queries) == 4
 
 
 def test_a_named_file_may_have_any_suffix_if_the_modality_is_known(tmp_path: Path) -> None:
@@ -207,6 +207,8 @@ def test_it_is_said_that_subfolders_of_a_class_are_no_classes(tmp_path: Path) ->
     for name in ("animals/bird/a.txt", "animals/fish/b.txt", "plants/c.txt"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("x")
-    found = read_labelled(tmp_path)
-    assert found.classes == ("animals", "plants")
-    assert found.guesses == ("subfolders of a class folder are not classes of their own (animals)",)
+    examples = read_labelled(tmp_path)
+    assert examples.classes == ("animals", "plants")
+    assert examples.guesses == (
+        "subfolders of a class folder are not classes of their own (animals)",
+    )

@@ -161,8 +161,8 @@ def test_how_files_are_written_is_kept_with_what_was_learned(tmp_path: Path) -> 
     rows = "39,5;13/02/2021;a\n40,25;14/02/2021;b\n"
     examples = read_labelled(_write(tmp_path / "t.csv", "bill;when;label\n" + rows))
     by = fit_encoder("auto", examples.items, Modality.TABLE)
-    told = json.loads(json.dumps(describe_encoder(by)))
-    restored = restore_encoder(told, None, "cpu")
+    description = json.loads(json.dumps(describe_encoder(by)))
+    restored = restore_encoder(description, None, "cpu")
     assert isinstance(restored, TableEncoder)
     like = examples.items.iloc[:0].copy()
     like.attrs.clear()
@@ -171,9 +171,9 @@ def test_how_files_are_written_is_kept_with_what_was_learned(tmp_path: Path) -> 
     assert alone.iloc[0].tolist() == [38125, "02/03/2021"]
     read, _ = as_features(asked, with_reading(like, restored.reading))
     assert read.iloc[0].tolist() == [38.125, "2021-03-02"]
-    told["columns"]["reading"]["styles"]["bill"]["beside"] = 5
+    description["columns"]["reading"]["styles"]["bill"]["beside"] = 5
     with pytest.raises(InvalidCheckpoint, match="the saved encoder is damaged"):
-        restore_encoder(told, None, "cpu")
+        restore_encoder(description, None, "cpu")
 
 
 @pytest.mark.parametrize("name", ["t.csv.zip", "t.zip", "t.csv.xz", "t.tar.gz"])

@@ -17,13 +17,13 @@ def _write(path: Path, text: str) -> Path:
 def test_texts_beside_features_are_used_together(tmp_path: Path) -> None:
     text = "note,age,sex,label\na bad cough,31,m,a\nfelt quite well,31,f,b\nno pain at all,8,f,b\n"
     path = _write(tmp_path / "t.csv", text)
-    found = read_labelled(path)
-    assert (found.modality, found.content_column) == (Modality.TABLE, None)
-    assert found.layout is not None
-    assert (list(found.layout.contents), found.layout.features) == (["note"], ("age", "sex"))
-    assert found.guesses == ("'note' holds texts; to change this: --column NAME=KIND",)
-    assert list(found.items.columns) == ["note", "age", "sex"]
-    assert found.items["note"].tolist()[0] == "a bad cough"
+    examples = read_labelled(path)
+    assert (examples.modality, examples.content_column) == (Modality.TABLE, None)
+    assert examples.layout is not None
+    assert (list(examples.layout.contents), examples.layout.features) == (["note"], ("age", "sex"))
+    assert examples.guesses == ("'note' holds texts; to change this: --column NAME=KIND",)
+    assert list(examples.items.columns) == ["note", "age", "sex"]
+    assert examples.items["note"].tolist()[0] == "a bad cough"
     assert read_labelled(path, ReadOptions(content_column="note")).items[:2] == (
         "a bad cough",
         "felt quite well",
@@ -54,7 +54,7 @@ def test_queries_are_laid_out_as_the_examples(tmp_path: Path) -> None:
 def test_two_texts_are_used_together(tmp_path: Path) -> None:
     text = "title,body,label\na b c,d e f,x\ng h i,j k l,y\n"
     path = _write(tmp_path / "t.csv", text)
-    found = read_labelled(path)
-    assert found.layout is not None
-    assert list(found.layout.contents) == ["title", "body"]
+    examples = read_labelled(path)
+    assert examples.layout is not None
+    assert list(examples.layout.contents) == ["title", "body"]
     assert read_labelled(path, ReadOptions(content_column="body")).items[1] == "j k l"

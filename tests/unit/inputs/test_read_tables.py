@@ -34,53 +34,53 @@ def test_delimiters_and_byte_order_marks(
     delimiter: str, encoding: str, newline: str, tmp_path: Path
 ) -> None:
     text = TEXTS.replace(",", delimiter).replace("\n", newline).replace("soon", "söon")
-    found = read_labelled(_write(tmp_path / "t.csv", text, encoding))
-    assert found.items == ("how are you", "see you söon")
-    assert found.labels == ("greeting", "farewell")
-    assert (found.modality, found.content_column) == (Modality.TEXT, "text")
+    examples = read_labelled(_write(tmp_path / "t.csv", text, encoding))
+    assert examples.items == ("how are you", "see you söon")
+    assert examples.labels == ("greeting", "farewell")
+    assert (examples.modality, examples.content_column) == (Modality.TEXT, "text")
 
 
 def test_quoted_cells_and_words_that_mean_missing_elsewhere(tmp_path: Path) -> None:
     text = 'label,text\n NA ,"well, ""yes""\nor no"\nnull,None\n\nNA,<b> 1 </b>\n'
-    found = read_labelled(_write(tmp_path / "t.csv", text))
-    assert found.items == ('well, "yes"\nor no', "None", "<b> 1 </b>")
-    assert found.labels == ("NA", "null", "NA")
-    assert found.names[0] == 'well, "yes" or no'
+    examples = read_labelled(_write(tmp_path / "t.csv", text))
+    assert examples.items == ('well, "yes"\nor no', "None", "<b> 1 </b>")
+    assert examples.labels == ("NA", "null", "NA")
+    assert examples.names[0] == 'well, "yes" or no'
 
 
 def test_rows_without_label_or_text_are_told(tmp_path: Path) -> None:
-    found = read_labelled(_write(tmp_path / "t.csv", TEXTS + "who is it,\n,greeting\n"))
-    assert found.items == ("how are you", "see you soon")
-    assert found.labels == ("greeting", "farewell")
-    assert found.ignored == ("1 row without a label", "1 row without text content")
+    examples = read_labelled(_write(tmp_path / "t.csv", TEXTS + "who is it,\n,greeting\n"))
+    assert examples.items == ("how are you", "see you soon")
+    assert examples.labels == ("greeting", "farewell")
+    assert examples.ignored == ("1 row without a label", "1 row without text content")
 
 
 def test_row_numbers_beside_a_text_are_passed_over(tmp_path: Path) -> None:
     text = ",id,text,label\n0,7,how are you,a\n1,9,see you soon,b\n"
-    found = read_labelled(_write(tmp_path / "t.csv", text))
-    assert found.items == ("how are you", "see you soon")
-    assert found.ignored == ("1 column (id)",)
+    examples = read_labelled(_write(tmp_path / "t.csv", text))
+    assert examples.items == ("how are you", "see you soon")
+    assert examples.ignored == ("1 column (id)",)
 
 
 def test_columns_of_numbers_and_names_are_features(tmp_path: Path) -> None:
     text = "size,colour,class\n1.5,red,a\nNA,,b\n-2e3,blue,a\n"
-    found = read_labelled(_write(tmp_path / "t.csv", text), ReadOptions(label_column="class"))
-    assert found.modality is Modality.TABLE
-    np.testing.assert_array_equal(found.items["size"], [1.5, np.nan, -2000.0])
-    assert found.items["size"].dtype == np.float64
-    assert found.items["colour"].tolist() == ["red", None, "blue"]
-    assert found.names == ("row 1", "row 2", "row 3")
+    examples = read_labelled(_write(tmp_path / "t.csv", text), ReadOptions(label_column="class"))
+    assert examples.modality is Modality.TABLE
+    np.testing.assert_array_equal(examples.items["size"], [1.5, np.nan, -2000.0])
+    assert examples.items["size"].dtype == np.float64
+    assert examples.items["colour"].tolist() == ["red", None, "blue"]
+    assert examples.names == ("row 1", "row 2", "row 3")
 
 
 def test_features_of_queries_are_read_as_those_of_the_support(tmp_path: Path) -> None:
     support = read_labelled(_write(tmp_path / "s.csv", "code,size,label\n1,1,a\nx,2,b\n"))
     query = "size,label,code,more\nold,a,1,z\n3,b,01,z\n"
-    found = read_unlabelled([_write(tmp_path / "q.csv", query)], like=support)
-    assert found.items["code"].tolist() == ["1", "01"]
-    np.testing.assert_array_equal(found.items["size"], [np.nan, 3])
-    assert found.ignored == ("1 cell of 'size' without a number ('old')", "1 column (more)")
-    part = read_unlabelled([_write(tmp_path / "q.csv", "code\n1\n")], like=support)
-    assert list(part.items) == ["code"]  # whether that is enough is up to the encoder
+    queries = read_unlabelled([_write(tmp_path / "q.csv", query)], like=support)
+    assert queries.items["code"].tolist() == ["1", "01"]
+    np.testing.assert_array_equal(queries.items["size"], [np.nan, 3])
+    assert queries.ignored == ("1 cell of 'size' without a number ('old')", "1 column (more)")
+    narrow = read_unlabelled([_write(tmp_path / "q.csv", "code\n1\n")], like=support)
+    assert list(narrow.items) == ["code"]  # whether that is enough is up to the encoder
 
 
 def test_several_tables_are_put_together(tmp_path: Path) -> None:
@@ -88,9 +88,9 @@ def test_several_tables_are_put_together(tmp_path: Path) -> None:
     paths = [
         _write(tmp_path / name, f"a,b\n{n},{n}\n") for n, name in enumerate(("y.csv", "x.csv"))
     ]
-    found = read_unlabelled(paths, like=support)
-    assert found.items["a"].tolist() == [0, 1]
-    assert found.names == tuple(f"{path} row 1" for path in paths)
+    queries = read_unlabelled(paths, like=support)
+    assert queries.items["a"].tolist() == [0, 1]
+    assert queries.names == tuple(f"{path} row 1" for path in paths)
 
 
 def test_paths_are_relative_to_the_table(tmp_path: Path) -> None:
@@ -100,10 +100,10 @@ def test_paths_are_relative_to_the_table(tmp_path: Path) -> None:
     path = _write(tmp_path / "t.csv", text)
     with pytest.raises(InvalidInput, match="column 'file' holds files of several kinds"):
         read_labelled(path)
-    found = read_labelled(path, ReadOptions(modality=Modality.IMAGE))
-    assert found.items == (tmp_path / "p" / "1 ä.png", tmp_path / "p" / "none.png")
-    assert found.labels == ("a", "b")
-    assert found.ignored == ("2 rows without image content", "1 column (width)")
+    examples = read_labelled(path, ReadOptions(modality=Modality.IMAGE))
+    assert examples.items == (tmp_path / "p" / "1 ä.png", tmp_path / "p" / "none.png")
+    assert examples.labels == ("a", "b")
+    assert examples.ignored == ("2 rows without image content", "1 column (width)")
 
 
 def test_paths_of_files_that_are_elsewhere_are_told(tmp_path: Path) -> None:
@@ -122,12 +122,12 @@ def test_other_tables_hold_the_same(suffix: str, tmp_path: Path) -> None:
     else:
         rows = [{"x": 1.5, "on": True, "label": 3}, {"on": False}, {"x": 2, "label": 4}]
         path.write_text("\n".join(json.dumps(row) for row in rows) + "\n\n")
-    found = read_labelled(path)
-    assert found.labels == ("3", "4")
-    assert found.names == ("row 1", "row 3")
-    assert list(found.items) == ["x", "on"]
-    assert found.items["x"].tolist() == [1.5, 2]
-    assert found.items["on"].tolist() == ["True", None]
+    examples = read_labelled(path)
+    assert examples.labels == ("3", "4")
+    assert examples.names == ("row 1", "row 3")
+    assert list(examples.items) == ["x", "on"]
+    assert examples.items["x"].tolist() == [1.5, 2]
+    assert examples.items["on"].tolist() == ["True", None]
 
 
 @pytest.mark.parametrize(
@@ -186,17 +186,17 @@ def test_columns_that_do_not_fit_the_call(tmp_path: Path) -> None:
 
 def test_queries_may_name_their_only_column_otherwise(tmp_path: Path) -> None:
     support = read_labelled(_write(tmp_path / "s.csv", TEXTS))
-    found = read_unlabelled([_write(tmp_path / "q.csv", "question\nwho\n")], like=support)
-    assert found.items == ("who",)
+    queries = read_unlabelled([_write(tmp_path / "q.csv", "question\nwho\n")], like=support)
+    assert queries.items == ("who",)
     several = _write(tmp_path / "q.csv", "question,text,topic\n1 2 3 4,who,x\n")
     assert read_unlabelled([several], like=support).items == ("who",)
 
 
 def test_lines_of_standard_input_are_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     _lines(monkeypatch, "hello\r\n\n grüß dich \n".encode())
-    found = read_unlabelled([Path("-")])
-    assert found.items == found.names == ("hello", "grüß dich")
-    assert found.ignored == ("1 empty line",)
+    queries = read_unlabelled([Path("-")])
+    assert queries.items == queries.names == ("hello", "grüß dich")
+    assert queries.ignored == ("1 empty line",)
     _lines(monkeypatch, b"\n")
     with pytest.raises(InvalidInput, match="standard input is empty"):
         read_unlabelled([Path("-")])
@@ -209,10 +209,10 @@ def test_lines_of_standard_input_are_texts(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_long_texts_are_named_by_their_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
     _lines(monkeypatch, b"word " * 100)
-    found = read_unlabelled([Path("-")])
-    assert len(found.names[0]) == 120
-    assert found.names[0].endswith("…")
-    assert found.items[0].endswith("word")
+    queries = read_unlabelled([Path("-")])
+    assert len(queries.names[0]) == 120
+    assert queries.names[0].endswith("…")
+    assert queries.items[0].endswith("word")
 
 
 def test_without_pandas_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -290,7 +290,7 @@ def test_row_numbers_are_passed_over_and_said(tmp_path: Path) -> None:
     path.write_text("id,size,label\n3,1.5,a\n1,2.5,b\n2,9.5,b\n")
     examples = read_labelled(path)
     assert list(examples.items.columns) == ["size"]
-    told = "column 'id', as it only tells rows apart (--column id=table uses it)"
-    assert examples.ignored == (told,)
+    note = "column 'id', as it only tells rows apart (--column id=table uses it)"
+    assert examples.ignored == (note,)
     used = read_labelled(path, ReadOptions(columns={"id": "table"}))
     assert list(used.items.columns) == ["id", "size"]

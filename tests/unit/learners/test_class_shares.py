@@ -17,9 +17,9 @@ def answers(episodes: int = 2, queries: int = 30, ways: int = 4) -> Tensor:
 
 def test_expected_counts_are_as_told() -> None:
     shares = torch.tensor([0.1, 0.2, 0.3, 0.4], dtype=torch.float64)
-    found = impose_shares(answers(), shares).exp()
-    torch.testing.assert_close(found.sum(-1), torch.ones(2, 30, dtype=torch.float64))
-    torch.testing.assert_close(found.mean(1), shares.expand(2, 4), atol=1e-5, rtol=0)
+    probabilities = impose_shares(answers(), shares).exp()
+    torch.testing.assert_close(probabilities.sum(-1), torch.ones(2, 30, dtype=torch.float64))
+    torch.testing.assert_close(probabilities.mean(1), shares.expand(2, 4), atol=1e-5, rtol=0)
 
 
 def test_only_classes_are_moved_never_the_order_of_queries_within_one() -> None:
@@ -40,11 +40,11 @@ def test_answers_that_agree_stay() -> None:
 
 def test_a_learner_that_is_told_answers_equally_often() -> None:
     episode = random_episode()
-    told = EqualShares(ProtoHead())
-    found = told.infer(episode.support, episode.query.features).exp().mean(dim=1)
-    expected = torch.full_like(found, 1 / episode.support.ways)
-    torch.testing.assert_close(found, expected, atol=1e-4, rtol=0)
-    assert told.paradigm is Paradigm.EXPLICIT
+    learner = EqualShares(ProtoHead())
+    means = learner.infer(episode.support, episode.query.features).exp().mean(dim=1)
+    expected = torch.full_like(means, 1 / episode.support.ways)
+    torch.testing.assert_close(means, expected, atol=1e-4, rtol=0)
+    assert learner.paradigm is Paradigm.EXPLICIT
 
 
 def test_draws_are_the_learners_own() -> None:

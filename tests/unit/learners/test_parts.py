@@ -106,7 +106,7 @@ def test_what_is_missing_in_a_part_is_filled_in(scale: str) -> None:
     """By the median; no column says so."""
     holes, asked = X.copy(), Q.copy()
     holes[0, 1] = holes[7, 4] = asked[0, 1] = asked[1, 0] = np.nan
-    found = TailClassifier(parts=[2, 3], scale=scale, device="cpu").fit(holes, Y)
+    classifier = TailClassifier(parts=[2, 3], scale=scale, device="cpu").fit(holes, Y)
     filled = [
         np.where(np.isnan(each), np.nanmedian(holes, axis=0), each) for each in (holes, asked)
     ]
@@ -115,7 +115,7 @@ def test_what_is_missing_in_a_part_is_filled_in(scale: str) -> None:
         filled = [(each - mean) / deviation for each in filled]
     known = TailClassifier(parts=[2, 3], device="cpu").fit(filled[0], Y)
     np.testing.assert_allclose(
-        found.predict_proba(asked), known.predict_proba(filled[1]), atol=1e-9
+        classifier.predict_proba(asked), known.predict_proba(filled[1]), atol=1e-9
     )
-    np.testing.assert_allclose(found.novelty(asked), known.novelty(filled[1]), atol=1e-9)
-    np.testing.assert_array_equal(found.predict_set(asked), known.predict_set(filled[1]))
+    np.testing.assert_allclose(classifier.novelty(asked), known.novelty(filled[1]), atol=1e-9)
+    np.testing.assert_array_equal(classifier.predict_set(asked), known.predict_set(filled[1]))

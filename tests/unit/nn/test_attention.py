@@ -47,8 +47,8 @@ def test_reading_and_answering_is_attention_under_the_isolated_mask(
 @pytest.mark.parametrize("visibility", [Visibility.JOINT, Visibility.CAUSAL])
 def test_one_sequence_is_attention_under_its_mask(visibility: Visibility) -> None:
     layer, sequence = attention(), tokens(7, 0)
-    found = layer(sequence, causal=visibility is Visibility.CAUSAL)
-    torch.testing.assert_close(found, masked(layer, sequence, visibility.matrix(4, 3)))
+    attended = layer(sequence, causal=visibility is Visibility.CAUSAL)
+    torch.testing.assert_close(attended, masked(layer, sequence, visibility.matrix(4, 3)))
 
 
 def test_gradients_flow_as_through_the_mask() -> None:
@@ -56,9 +56,9 @@ def test_gradients_flow_as_through_the_mask() -> None:
     attended, kept = layer.read(sequence[:, :4])
     torch.cat([attended, layer.answer(sequence[:, 4:], kept)], dim=1).pow(2).sum().backward()
     assert sequence.grad is not None
-    found, sequence.grad = sequence.grad.clone(), None
+    gradient, sequence.grad = sequence.grad.clone(), None
     masked(layer, sequence, Visibility.ISOLATED.matrix(4, 3)).pow(2).sum().backward()
-    torch.testing.assert_close(found, sequence.grad)
+    torch.testing.assert_close(gradient, sequence.grad)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
@@ -67,7 +67,7 @@ def test_half_precision_is_as_good_as_under_a_mask(dtype: torch.dtype) -> None:
     layer, sequence = attention(), tokens(40, 0)
     exact = masked(layer, sequence, Visibility.ISOLATED.matrix(10, 30))[:, 10:]
     layer, sequence = layer.to(dtype), sequence.to(dtype)
-    found = layer.answer(sequence[:, 10:], layer.cache(sequence[:, :10]))
+    attended = layer.answer(sequence[:, 10:], layer.cache(sequence[:, :10]))
     plain = masked(layer, sequence, Visibility.ISOLATED.matrix(10, 30))[:, 10:]
-    error, allowed = ((each.double() - exact).abs().mean() for each in (found, plain))
+    error, allowed = ((each.double() - exact).abs().mean() for each in (attended, plain))
     assert error < 1.3 * allowed

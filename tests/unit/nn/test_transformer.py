@@ -54,9 +54,9 @@ def test_a_block_reads_and_answers_by_the_same_rule() -> None:
     attended, expected = layer.attention.read(normed(support, layer.attention_norm))
     read, kept = layer.read(support)
     torch.testing.assert_close(read, updated(layer, support, attended))
-    for found in (kept, layer.cache(support)):
-        torch.testing.assert_close(found.keys, expected.keys)
-        torch.testing.assert_close(found.values, expected.values)
+    for cache in (kept, layer.cache(support)):
+        torch.testing.assert_close(cache.keys, expected.keys)
+        torch.testing.assert_close(cache.values, expected.values)
     seen = layer.attention.answer(normed(query, layer.attention_norm), kept)
     torch.testing.assert_close(layer.answer(query, kept), updated(layer, query, seen))
 

@@ -148,8 +148,8 @@ def test_coordinates_count_up_to_a_limit_that_the_seen_ones_decide() -> None:
         size = float(rows[rows.abs() > 1e-6].pow(2).mean().sqrt())
         rows, asked = (limited(each, size, 2.5) for each in (rows, asked))
         expected = torch.nn.functional.cosine_similarity(asked[:, None], rows[None], dim=-1)
-        found = geometry.compare(query).cosines[Centre.ORIGIN, episode]
-        torch.testing.assert_close(found, expected)
+        cosines = geometry.compare(query).cosines[Centre.ORIGIN, episode]
+        torch.testing.assert_close(cosines, expected)
         expected = torch.nn.functional.cosine_similarity(rows[:, None], rows[None], dim=-1)
         torch.testing.assert_close(own.cosines[Centre.ORIGIN, episode], expected)
 
@@ -164,8 +164,8 @@ def test_a_limit_far_away_changes_nothing() -> None:
 @pytest.mark.parametrize("factor", [1e-150, 1e150])
 def test_coordinates_of_any_size_have_a_limit(factor: float) -> None:
     rows = vectors(5, width=40)
-    found = Geometry.of(factor * rows, origin=True, limit=2.5)[1].cosines
-    torch.testing.assert_close(found, Geometry.of(rows, origin=True, limit=2.5)[1].cosines)
+    cosines = Geometry.of(factor * rows, origin=True, limit=2.5)[1].cosines
+    torch.testing.assert_close(cosines, Geometry.of(rows, origin=True, limit=2.5)[1].cosines)
 
 
 def test_where_all_is_zero_there_is_no_limit() -> None:

@@ -37,8 +37,8 @@ def by_directions(rows: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
 @pytest.mark.parametrize("far", [1, 1e3])
 def test_cosines_are_those_of_directions_from_every_centre(far: float) -> None:
     rows, seen = far * vectors(), far * vectors(7, seed=1)
-    found = Directions.of(rows, *places()).compare(Directions.of(seen, *places()))
-    torch.testing.assert_close(found, by_directions(rows, seen), rtol=1e-9, atol=1e-9)
+    cosines = Directions.of(rows, *places()).compare(Directions.of(seen, *places()))
+    torch.testing.assert_close(cosines, by_directions(rows, seen), rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("centre", [Centre.MEAN, Centre.SHRUNK, Centre.ORIGIN])
@@ -65,8 +65,8 @@ def test_vectors_near_a_centre_keep_their_angles(
     cosines, _ = prepared.compare(prepared)
     apart = (rows.double() + to_mean[centre].double())[:, ::2]
     units = apart / apart.norm(dim=-1, keepdim=True)
-    found = cosines[centre, :, ::2, ::2].double()
-    torch.testing.assert_close(found, units @ units.mT, rtol=0, atol=2e-2)
+    angles = cosines[centre, :, ::2, ::2].double()
+    torch.testing.assert_close(angles, units @ units.mT, rtol=0, atol=2e-2)
     smallest = torch.linalg.eigvalsh(cosines[centre].double()).min()
     assert smallest > -1e-5
 
@@ -80,8 +80,8 @@ def test_directions_that_hardly_differ_keep_their_angles_in_single_precision() -
     exact = Directions.of(rows, to_mean, centre)
     single = Products.of(rows.float(), to_mean.float(), centre.float())
     of_all, _ = exact.compare(exact)
-    found, _ = single.compare(single)
-    torch.testing.assert_close(found.double(), of_all, rtol=0, atol=2e-3)
+    cosines, _ = single.compare(single)
+    torch.testing.assert_close(cosines.double(), of_all, rtol=0, atol=2e-3)
 
 
 @pytest.mark.parametrize("far", [1, 30])
@@ -92,12 +92,12 @@ def test_one_product_of_twice_the_precision_is_as_good_as_one_for_each_centre(fa
     rows[:, 5] = 0
     to_mean[Centre.ORIGIN :] *= far
     given = [each.float() for each in (rows, to_mean, direction)]
-    found = Products.of(*given)
+    single = Products.of(*given)
     exact = Directions.of(*(each.double() for each in given))
-    for ours, theirs in zip(found.compare(found), exact.compare(exact), strict=True):
+    for ours, theirs in zip(single.compare(single), exact.compare(exact), strict=True):
         assert ours.dtype is torch.float32
         torch.testing.assert_close(ours.double(), theirs, rtol=0, atol=3e-6)
-    torch.testing.assert_close(found.origin_lengths.double(), exact.origin_lengths)
+    torch.testing.assert_close(single.origin_lengths.double(), exact.origin_lengths)
 
 
 def test_which_sight_is_for_which_vectors() -> None:

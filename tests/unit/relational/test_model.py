@@ -125,7 +125,7 @@ def uneven_episode() -> Episode:
     return replace(episode, support=replace(episode.support, class_indices=classes))
 
 
-def part(episode: Episode, own: slice) -> Episode:
+def subset(episode: Episode, own: slice) -> Episode:
     """Keep some episodes of a batch."""
     support, query = episode.support, episode.query
     indices = support.class_indices[own]
@@ -145,7 +145,7 @@ def test_an_episode_does_not_mind_the_others_of_its_batch(
     together = network(episode, draw, visibility)
     for number in range(3):
         own = slice(number, number + 1)
-        alone = network(part(episode, own), draw.part(own), visibility)
+        alone = network(subset(episode, own), draw.part(own), visibility)
         torch.testing.assert_close(alone, together[own])
 
 

@@ -141,8 +141,8 @@ def test_classes_with_the_same_rows_are_answered_alike(dtype: torch.dtype) -> No
     model = network().to(dtype)
     given = Support(features=rows, class_indices=classes, ways=WAYS)
     asked = torch.randn(1, 6, 12, generator=stream(9), dtype=torch.float64).to(dtype)
-    found = model.answer(model.read(given, RelationalDraw(), Visibility.ISOLATED), asked)
-    twins = found[..., : WAYS - 2]
+    answers = model.answer(model.read(given, RelationalDraw(), Visibility.ISOLATED), asked)
+    twins = answers[..., : WAYS - 2]
     apart = (twins - twins.mean(dim=-1, keepdim=True)).abs().max()
     assert apart < (1e-9 if dtype is torch.float64 else 1e-4)
-    assert (found[..., -1] - found[..., 0]).abs().max() > 1e-2
+    assert (answers[..., -1] - answers[..., 0]).abs().max() > 1e-2

@@ -70,12 +70,12 @@ def test_of_a_row_at_the_centre_nothing_is_said(dtype: torch.dtype) -> None:
 def test_left_out_scores_are_near_those_of_a_fit_without_the_row() -> None:
     support = directions(ROWS)
     gram = support @ support.mT
-    found = fit_logistic(gram, LABELS).left_out
+    scores = fit_logistic(gram, LABELS).left_out
     for row in range(ROWS):
         kept = [place for place in range(ROWS) if place != row]
         fitted = fit_logistic(gram[:, kept][:, :, kept], LABELS[:, kept])
         expected = fitted.scores(gram[:, [row]][:, :, kept])[:, :, 0]
-        both = torch.stack([found[:, -1, row].flatten(), expected[:, -1].flatten()])
+        both = torch.stack([scores[:, -1, row].flatten(), expected[:, -1].flatten()])
         assert torch.corrcoef(both)[0, 1] > 0.95
 
 

@@ -30,7 +30,7 @@ def scores(classes: list[int], candidates: int = 2, seed: int = 1) -> Tensor:
 def test_the_loss_is_that_of_the_best_temperature_in_units_of_a_guess() -> None:
     classes = [0, 1, 2, 0, 1, 2]
     left_out = scores(classes)
-    found = evidence(classes, left_out)
+    result = evidence(classes, left_out)
     for candidate in range(2):
         losses = [
             torch.nn.functional.cross_entropy(
@@ -38,37 +38,37 @@ def test_the_loss_is_that_of_the_best_temperature_in_units_of_a_guess() -> None:
             ).item()
             for factor in TEMPERATURES
         ]
-        assert found.loss[0, candidate].item() == pytest.approx(min(losses) / math.log(WAYS))
+        assert result.loss[0, candidate].item() == pytest.approx(min(losses) / math.log(WAYS))
         weights = torch.tensor(losses).mul(-len(classes)).softmax(0)
         mean = sum(w * math.log(t) for w, t in zip(weights.tolist(), TEMPERATURES, strict=True))
-        assert found.log_temperature[0, candidate].item() == pytest.approx(mean, rel=1e-5)
+        assert result.log_temperature[0, candidate].item() == pytest.approx(mean, rel=1e-5)
         right = left_out[0, candidate].argmax(dim=1) == torch.tensor(classes)
-        assert found.accuracy[0, candidate].item() == pytest.approx(right.double().mean().item())
+        assert result.accuracy[0, candidate].item() == pytest.approx(right.double().mean().item())
 
 
 def test_the_only_row_of_a_class_says_nothing() -> None:
     classes = [0, 0, 1, 1, 2]
     left_out = scores(classes)
-    found = evidence(classes, left_out)
-    assert found.count.item() == 4
+    before = evidence(classes, left_out)
+    assert before.count.item() == 4
     left_out[:, :, 4] = 100 * left_out[:, :, 4]
     again = evidence(classes, left_out)
-    assert torch.equal(found.loss, again.loss)
+    assert torch.equal(before.loss, again.loss)
 
 
 def test_without_evidence_all_candidates_are_guesses() -> None:
-    found = evidence([0, 1, 2], scores([0, 1, 2]))
-    assert found.count.item() == 0
-    assert torch.equal(found.loss, torch.ones_like(found.loss))
-    assert torch.equal(found.log_temperature, torch.zeros_like(found.loss))
-    torch.testing.assert_close(found.accuracy, torch.full_like(found.loss, 1 / WAYS))
+    result = evidence([0, 1, 2], scores([0, 1, 2]))
+    assert result.count.item() == 0
+    assert torch.equal(result.loss, torch.ones_like(result.loss))
+    assert torch.equal(result.log_temperature, torch.zeros_like(result.loss))
+    torch.testing.assert_close(result.accuracy, torch.full_like(result.loss, 1 / WAYS))
 
 
 def test_statistics_are_as_many_as_are_announced_and_finite() -> None:
     for classes in ([0, 1, 2], [0, 1, 2, 2, 1]):
-        found = evidence(classes, scores(classes))
-        assert found.statistics.shape == (1, num_statistics(2))
-        assert found.statistics.isfinite().all()
+        result = evidence(classes, scores(classes))
+        assert result.statistics.shape == (1, num_statistics(2))
+        assert result.statistics.isfinite().all()
 
 
 def test_names_of_classes_and_order_of_rows_mean_nothing() -> None:
@@ -76,8 +76,8 @@ def test_names_of_classes_and_order_of_rows_mean_nothing() -> None:
     rows = torch.randn(1, 5, 4, generator=stream(3), dtype=torch.float64)
     left_out = scores(classes)
     _, compared = Geometry.of(rows, origin=True)
-    found = gather_evidence(compared, labels(classes), left_out)
+    before = gather_evidence(compared, labels(classes), left_out)
     _, compared = Geometry.of(rows[:, order], origin=True)
     renamed = labels([names[classes[place]] for place in order])
     again = gather_evidence(compared, renamed, left_out[:, :, order][..., [1, 2, 0]])
-    torch.testing.assert_close(again.statistics, found.statistics)
+    torch.testing.assert_close(again.statistics, before.statistics)

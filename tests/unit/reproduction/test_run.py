@@ -30,14 +30,14 @@ def work(tmp_path: Path) -> Reproduction:
 
 
 def test_what_is_there_is_measured_and_the_rest_is_named(work: Reproduction) -> None:
-    told: list[tuple[int, int]] = []
-    measured = work.measure("paper_cross_modal", lambda done, total: told.append((done, total)))
+    progress: list[tuple[int, int]] = []
+    measured = work.measure("paper_cross_modal", lambda done, total: progress.append((done, total)))
     assert [result.table.name for result in measured.results] == ["net/imdb"] * 2
     assert measured.missing == ("wav2vec2/gtzan",)
-    assert told[-1] == (16, 16)
-    again = work.measure("paper_cross_modal", lambda done, total: told.append((0, 0)))
+    assert progress[-1] == (16, 16)
+    again = work.measure("paper_cross_modal", lambda done, total: progress.append((0, 0)))
     assert len(again.results) == 2
-    assert told[-1] == (16, 16)  # nothing was measured again
+    assert progress[-1] == (16, 16)  # nothing was measured again
 
 
 def test_a_suite_without_data_is_skipped(work: Reproduction) -> None:

@@ -28,9 +28,9 @@ def work(tmp_path: Path) -> Reproduction:
 
 
 def test_curves_are_kept_and_not_measured_again(work: Reproduction) -> None:
-    told: list[tuple[int, int]] = []
-    first = measure_validity(work, lambda *counts: told.append(counts), declaration=FEW)
-    assert told == [(1, 2), (2, 2)]
+    progress: list[tuple[int, int]] = []
+    first = measure_validity(work, lambda *counts: progress.append(counts), declaration=FEW)
+    assert progress == [(1, 2), (2, 2)]
     assert first.missing == ("minilm/clinc150, 5 classes",)
     curves = sorted((work.folder / "validity" / "curves").iterdir())
     before = [path.stat().st_mtime_ns for path in curves]

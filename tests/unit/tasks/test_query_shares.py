@@ -122,13 +122,13 @@ def test_a_class_that_runs_out_leaves_its_share_to_others(
     available: list[int], concentration: float, seed: int
 ) -> None:
     shape = replace(SHAPE, episodes=5, ways=len(available), queries=2, concentration=concentration)
-    most = max_candidates(shape, shape.shots + max(available))
+    count = max_candidates(shape, shape.shots + max(available))
     rows = torch.tensor(available).expand(5, -1)
-    chosen = draw_candidates(shape, rows, most, stream(seed))  # (5, m)
+    chosen = draw_candidates(shape, rows, count, stream(seed))  # (5, m)
 
     assert chosen.shape == (5, shape.num_query)
     assert all(len(set(row)) == len(row) for row in chosen.tolist())
-    assert (chosen % most < rows.gather(1, chosen // most)).all()
+    assert (chosen % count < rows.gather(1, chosen // count)).all()
 
 
 def test_candidates_are_capped() -> None:

@@ -13,19 +13,19 @@ from unitail.training.recipe import BankChoice, read_recipe, recipe_from_table
 
 def test_a_recipe_starts_from_a_preset_and_changes_it(tmp_path: Path) -> None:
     changes = {"model": {"visibility": "joint"}, "sources": {"random_networks": {"weight": 3}}}
-    found = read_recipe(write_recipe(tmp_path / "recipe.toml", **changes))
-    assert found.model.projected_dim == 16
-    assert found.model.visibility is Visibility.JOINT
-    assert found.episodes.ways == (2, 4)
-    assert found.sources == (GaussianTasks(feature_dims=(8, 12)), RandomNetworkTasks())
-    assert found.source_weights == (1.0, 3.0)
+    recipe = read_recipe(write_recipe(tmp_path / "recipe.toml", **changes))
+    assert recipe.model.projected_dim == 16
+    assert recipe.model.visibility is Visibility.JOINT
+    assert recipe.episodes.ways == (2, 4)
+    assert recipe.sources == (GaussianTasks(feature_dims=(8, 12)), RandomNetworkTasks())
+    assert recipe.source_weights == (1.0, 3.0)
 
 
 def test_banks_are_chosen_by_patterns() -> None:
     fields = {"banks": ["a/*"], "held_out_from": ["x"], "data_set_weights": {"y": 2}}
-    found = recipe_from_table({**TABLE, "sources": {"banks": fields}}, "test")
+    recipe = recipe_from_table({**TABLE, "sources": {"banks": fields}}, "test")
     expected = BankChoice(banks=("a/*",), held_out_from=("x",), data_set_weights={"y": 2.0})
-    assert found.sources == (expected,)
+    assert recipe.sources == (expected,)
 
 
 @pytest.mark.parametrize(

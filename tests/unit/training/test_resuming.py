@@ -46,8 +46,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_killed_in_the_middle_of_a_run(tmp_path: Path, whole: Path) -> None:
     recipe = write_recipe(tmp_path / "recipe.toml")
-    code, told = _train_after(KILL_DURING_STEP, recipe, tmp_path / "run")
-    assert code == -signal.SIGKILL, told
+    code, output = _train_after(KILL_DURING_STEP, recipe, tmp_path / "run")
+    assert code == -signal.SIGKILL, output
     assert [path.name for path in (tmp_path / "run" / "checkpoints").iterdir()] == ["step-00000004"]
     assert not (tmp_path / "run" / "model").exists()
 
@@ -60,8 +60,8 @@ def test_killed_in_the_middle_of_a_run(tmp_path: Path, whole: Path) -> None:
 def test_killed_in_the_middle_of_a_save(tmp_path: Path, whole: Path) -> None:
     recipe = write_recipe(tmp_path / "recipe.toml")
     out = tmp_path / "run"
-    code, told = _train_after(KILL_DURING_SAVE, recipe, out)
-    assert code == -signal.SIGKILL, told
+    code, output = _train_after(KILL_DURING_SAVE, recipe, out)
+    assert code == -signal.SIGKILL, output
     assert [path.name for path in sorted((out / "checkpoints").iterdir())] == [
         ".step-00000008.new",
         "step-00000004",
@@ -79,9 +79,9 @@ def test_a_disk_that_takes_no_more_is_named_and_the_old_checkpoint_intact(tmp_pa
     before = weights(out / "checkpoints" / "step-00000004")
     for path in (out / "checkpoints").glob("step-00000004"):
         path.rename(path.with_name("step-00000002"))  # so that there is something left to do
-    code, told = _train_after(LIMIT_FILE_SIZE, recipe, out)
-    assert code == 2, told
-    message = " ".join(told.split())
+    code, output = _train_after(LIMIT_FILE_SIZE, recipe, out)
+    assert code == 2, output
+    message = " ".join(output.split())
     assert "could not be written: got" in message
     assert "what was saved before is intact" in message
     after = weights(out / "checkpoints" / "step-00000002")

@@ -69,17 +69,17 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_an_untrained_model_guesses() -> None:
-    found = accuracy_on_unseen_tasks(InContextLearner(Tail(LEARNING.model), num_draws=4))
-    assert found.high < 1 / UNSEEN_WAYS + 0.1
+    accuracy = accuracy_on_unseen_tasks(InContextLearner(Tail(LEARNING.model), num_draws=4))
+    assert accuracy.high < 1 / UNSEEN_WAYS + 0.1
 
 
 @pytest.mark.slow
 def test_a_trained_model_learns_tasks_it_has_never_seen(trained: Path) -> None:
     """Far above what no training can give, though neither width nor classes were trained on."""
     model = load_model(trained / "model")
-    found = accuracy_on_unseen_tasks(InContextLearner(model, num_draws=4))
-    assert found.low > 0.6
-    assert found.mean > accuracy_on_unseen_tasks(ProtoHead()).mean - 0.15
+    accuracy = accuracy_on_unseen_tasks(InContextLearner(model, num_draws=4))
+    assert accuracy.low > 0.6
+    assert accuracy.mean > accuracy_on_unseen_tasks(ProtoHead()).mean - 0.15
 
 
 @pytest.mark.slow
@@ -241,12 +241,12 @@ def test_a_gradient_that_is_not_finite_is_never_saved(
     """The loss of that very step is fine, but the weights after it are not."""
     real, calls = torch.nn.utils.clip_grad_norm_, []
 
-    def infinite(parameters: Any, most: float) -> torch.Tensor:  # noqa: ANN401
+    def infinite(parameters: Any, max_norm: float) -> torch.Tensor:  # noqa: ANN401
         weights = list(parameters)
         calls.append(None)
         if len(calls) == 4:
             weights[0].grad[0] = torch.inf
-        return real(weights, most)
+        return real(weights, max_norm)
 
     monkeypatch.setattr("unitail.training.step.nn.utils.clip_grad_norm_", infinite)
     with pytest.raises(NonFiniteLoss, match="the loss of step 3 is not finite"):

@@ -117,9 +117,9 @@ def test_every_visibility_that_is_trained_is_validated() -> None:
         training={"visibilities": ["isolated", "joint"]},
     )
     model = build_model(recipe.model)
-    found = Validator(TASKS, recipe, model, Processes(cpu=True)).measure(model)["validation"]
-    assert set(found) == {"1-shot isolated", "1-shot joint"}
-    assert found["1-shot isolated"]["accuracy"] != found["1-shot joint"]["accuracy"]
+    scores = Validator(TASKS, recipe, model, Processes(cpu=True)).measure(model)["validation"]
+    assert set(scores) == {"1-shot isolated", "1-shot joint"}
+    assert scores["1-shot isolated"]["accuracy"] != scores["1-shot joint"]["accuracy"]
 
 
 class Sure(torch.nn.Module):

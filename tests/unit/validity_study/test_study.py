@@ -11,8 +11,8 @@ from unitail.validity_study.study import ValidityStudy, Verdict, study_validity
 
 
 def test_each_way_to_fail_has_its_verdict(study: ValidityStudy) -> None:
-    found = {name: list(study.verdicts(name).values()) for name in study.reports}
-    assert found == {
+    verdicts = {name: list(study.verdicts(name).values()) for name in study.reports}
+    assert verdicts == {
         "prototypes": [Verdict.VALID, Verdict.VALID],
         "constant": [Verdict.GUESSES, Verdict.GUESSES],
         "forgetful": [Verdict.RISES, Verdict.RISES],

@@ -172,9 +172,11 @@ def test_two_processes_make_the_bank_of_one(
     pair, shared = tmp_path / "pair" / "toy", tmp_path / "shared"
     variables = {"UNITAIL_CACHE": shared, "CUDA_VISIBLE_DEVICES": ""}
     options = ["encode", folder, "-o", pair]
-    told = fork_group(COMMAND, *options, output=tmp_path / "told", variables=variables)
-    assert told.count("12 items of 3 classes") == told.count("12 rows of 3 classes") == 1, told
-    assert "unitail: " not in told  # which begins the line of a mistake
+    output = fork_group(COMMAND, *options, output=tmp_path / "output", variables=variables)
+    assert output.count("12 items of 3 classes") == output.count("12 rows of 3 classes") == 1, (
+        output
+    )
+    assert "unitail: " not in output  # which begins the line of a mistake
     for file in ("features.npy", "labels.npy", "classes.json", "manifest.json"):
         assert (pair / file).read_bytes() == (alone.folder / file).read_bytes()
     assert FeatureCache(shared).info().entries == 12

@@ -107,9 +107,9 @@ def test_a_table_is_answered_as_the_classifier_with_an_encoder_answers(tmp_path:
 
     examples = read_labelled(tmp_path / "known.csv")
     queries = read_unlabelled([tmp_path / "asked.csv"], like=examples)
-    found = predict_files(examples, queries, device="cpu").answers
-    assert [each.label for each in found] == own.predict(asked).tolist()
-    np.testing.assert_allclose([each.probability for each in found], expected.max(axis=1))
+    answers = predict_files(examples, queries, device="cpu").answers
+    assert [each.label for each in answers] == own.predict(asked).tolist()
+    np.testing.assert_allclose([each.probability for each in answers], expected.max(axis=1))
     fitted = fit_files(examples, device="cpu").classifier
     assert (fitted.encoder, fitted.scale) == ("auto", "auto")
     np.testing.assert_array_equal(fitted.predict_proba(asked), expected)
@@ -127,9 +127,9 @@ def test_that_a_table_is_large_is_a_note(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(fitted, "MANY_ROWS", 30)
     wavy_table(30).to_csv(tmp_path / "known.csv", index=False)
     examples = read_labelled(tmp_path / "known.csv")
-    told = "A table of 30 labelled rows: from about 30 on, gradient boosting"
-    assert fit_files(examples, device="cpu").notes[-1].startswith(told)
-    assert predict_files(examples, examples, device="cpu").notes[-1].startswith(told)
+    note = "A table of 30 labelled rows: from about 30 on, gradient boosting"
+    assert fit_files(examples, device="cpu").notes[-1].startswith(note)
+    assert predict_files(examples, examples, device="cpu").notes[-1].startswith(note)
     monkeypatch.setattr(encoding, "make_encoder", lambda *_, **__: Letters())
     monkeypatch.setattr(fitted, "MANY_ROWS", 4)
     assert not fit_files(TEXTS, device="cpu").notes, "four texts are no table"

@@ -30,18 +30,18 @@ def test_a_missing_package_of_an_extra_is_told(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_versions_are_told() -> None:
-    found = installation.versions()
-    assert found["unitail"] == unitail.__version__
-    assert found["python"] == ".".join(map(str, sys.version_info[:3]))
-    assert "missing" not in found.values()
+    versions = installation.versions()
+    assert versions["unitail"] == unitail.__version__
+    assert versions["python"] == ".".join(map(str, sys.version_info[:3]))
+    assert "missing" not in versions.values()
 
 
 def test_the_shipped_weights_are_described() -> None:
-    found = installation.shipped_weights("default")
-    assert isinstance(found, installation.ShippedWeights)
-    assert found.sha256 == pretrained.fingerprint()
-    assert found.number > 100_000
-    assert found.card.exists()
+    weights = installation.shipped_weights("default")
+    assert isinstance(weights, installation.ShippedWeights)
+    assert weights.sha256 == pretrained.fingerprint()
+    assert weights.number > 100_000
+    assert weights.card.exists()
 
 
 def test_damaged_weights_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -51,10 +51,10 @@ def test_damaged_weights_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
 def test_encoders_are_told_with_where_their_weights_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(installation, "PACKAGED", {"minilm": "no_such_package"})
-    found = {each.name: each for each in installation.encoders()}
-    assert found["log-mel"].ready
-    assert not found["minilm"].ready
-    assert "unitail[offline]" in found["minilm"].where
+    encoders = {each.name: each for each in installation.encoders()}
+    assert encoders["log-mel"].ready
+    assert not encoders["minilm"].ready
+    assert "unitail[offline]" in encoders["minilm"].where
 
 
 def test_a_downloaded_model_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

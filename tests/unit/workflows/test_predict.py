@@ -61,17 +61,17 @@ def _read(support: Path, queries: Path) -> tuple[LabelledItems, Items]:
 @pytest.mark.parametrize("joint", [False, True])
 def test_images_are_answered(support: Path, queries: Path, joint: bool) -> None:
     done: list[tuple[int, int]] = []
-    found = predict_files(
+    answers = predict_files(
         *_read(support, queries), joint=joint, top=2, on_progress=lambda *now: done.append(now)
     )
-    assert [answer.label for answer in found.answers] == [
-        answer.name.split("/")[0] for answer in found.answers
+    assert [answer.label for answer in answers.answers] == [
+        answer.name.split("/")[0] for answer in answers.answers
     ]
-    assert [answer.place for answer in found.answers] == list(range(6))
-    assert found.examples == {"blue": 4, "green": 4, "red": 4}
-    assert (found.encoder, found.joint, found.num_cached) == ("mean-colour", joint, 0)
-    assert (found.unreadable, found.repeated, done[-1]) == ((), (), (18, 18))
-    for answer in found.answers:
+    assert [answer.place for answer in answers.answers] == list(range(6))
+    assert answers.examples == {"blue": 4, "green": 4, "red": 4}
+    assert (answers.encoder, answers.joint, answers.num_cached) == ("mean-colour", joint, 0)
+    assert (answers.unreadable, answers.repeated, done[-1]) == ((), (), (18, 18))
+    for answer in answers.answers:
         assert len(answer.top) == 2
         assert answer.top[0] == (answer.label, answer.probability)
         assert answer.probability >= answer.top[1][1]
@@ -79,17 +79,17 @@ def test_images_are_answered(support: Path, queries: Path, joint: bool) -> None:
         assert 0 <= answer.novelty <= 1
 
 
-@pytest.mark.parametrize(("joint", "told"), [(False, [4, 6]), (True, [6])])
+@pytest.mark.parametrize(("joint", "counts"), [(False, [4, 6]), (True, [6])])
 def test_it_is_told_how_many_are_answered(
-    support: Path, queries: Path, joint: bool, told: list[int], monkeypatch: pytest.MonkeyPatch
+    support: Path, queries: Path, joint: bool, counts: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In pieces, which change no answer; files that see each other are one."""
     given, done = _read(support, queries), list[tuple[int, int]]()
     whole = predict_files(*given, joint=joint)
     monkeypatch.setattr(predict, "AT_ONCE", 4)
-    found = predict_files(*given, joint=joint, on_answered=lambda *now: done.append(now))
-    assert done == [(each, 6) for each in told]
-    for one, other in zip(found.answers, whole.answers, strict=True):
+    answers = predict_files(*given, joint=joint, on_answered=lambda *now: done.append(now))
+    assert done == [(each, 6) for each in counts]
+    for one, other in zip(answers.answers, whole.answers, strict=True):
         assert (one.place, one.label, one.members) == (other.place, other.label, other.members)
         assert one.probability == pytest.approx(other.probability, abs=1e-9)
 
@@ -122,19 +122,21 @@ def test_joint_answers_are_others(support: Path, queries: Path) -> None:
 
 
 def test_members_come_in_the_order_of_probability(support: Path, queries: Path) -> None:
-    found = predict_files(*_read(support, queries), coverage=0.99)  # more than 12 examples promise
-    for answer in found.answers:
+    answers = predict_files(
+        *_read(support, queries), coverage=0.99
+    )  # more than 12 examples promise
+    for answer in answers.answers:
         assert answer.members == tuple(label for label, _ in answer.top)
 
 
 def test_classes_that_occur_equally_often_are_answered_so(support: Path, queries: Path) -> None:
     examples, items = _read(support, queries)
-    found = predict_files(examples, items, joint=True, balanced=True, top=len(examples.classes))
+    answers = predict_files(examples, items, joint=True, balanced=True, top=len(examples.classes))
     total = dict.fromkeys(examples.classes, 0.0)
-    for answer in found.answers:
+    for answer in answers.answers:
         for label, probability in answer.top:
             total[label] += probability
-    expected = len(found.answers) / len(total)
+    expected = len(answers.answers) / len(total)
     np.testing.assert_allclose(list(total.values()), expected, rtol=1e-4)
 
 
@@ -146,22 +148,22 @@ def test_a_joint_answer_is_in_its_set(
         "predict_set",
         lambda self, rows, coverage: np.zeros((len(rows), 3), dtype=bool),
     )
-    found = predict_files(*_read(support, queries), joint=True)
-    assert all(answer.members == (answer.label,) for answer in found.answers)
+    answers = predict_files(*_read(support, queries), joint=True)
+    assert all(answer.members == (answer.label,) for answer in answers.answers)
 
 
 def test_unreadable_files_are_told_and_skipped(support: Path, queries: Path) -> None:
     (support / "red" / "0.png").write_bytes(b"")
     (queries / "blue" / "1.png").write_text("no image")
-    found = predict_files(*_read(support, queries))
-    assert [(item.among, item.name) for item in found.unreadable] == [
+    answers = predict_files(*_read(support, queries))
+    assert [(item.among, item.name) for item in answers.unreadable] == [
         ("examples", "red/0.png"),
         ("files", "blue/1.png"),
     ]
-    assert "an unknown format" in found.unreadable[1].reason
-    assert found.examples["red"] == 3
-    assert [answer.place for answer in found.answers] == [0, 2, 3, 4, 5]
-    assert [answer.label for answer in found.answers][-1] == "red"
+    assert "an unknown format" in answers.unreadable[1].reason
+    assert answers.examples["red"] == 3
+    assert [answer.place for answer in answers.answers] == [0, 2, 3, 4, 5]
+    assert [answer.label for answer in answers.answers][-1] == "red"
 
 
 def test_a_class_without_a_readable_example_is_refused(support: Path, queries: Path) -> None:
@@ -174,9 +176,9 @@ def test_a_class_without_a_readable_example_is_refused(support: Path, queries: P
 def test_queries_of_which_none_can_be_read_have_no_answers(support: Path, tmp_path: Path) -> None:
     (tmp_path / "bad.png").write_bytes(b"")
     examples = read_labelled(support)
-    found = predict_files(examples, read_unlabelled([tmp_path / "bad.png"]))
-    assert found.answers == ()
-    assert len(found.unreadable) == 1
+    answers = predict_files(examples, read_unlabelled([tmp_path / "bad.png"]))
+    assert answers.answers == ()
+    assert len(answers.unreadable) == 1
 
 
 def test_queries_that_equal_an_example_are_told(support: Path, queries: Path) -> None:
@@ -220,12 +222,12 @@ def test_tables_are_answered(tmp_path: Path) -> None:
     examples = read_labelled(_table(tmp_path / "s.csv", 20, 0))
     items = read_unlabelled([_table(tmp_path / "q.csv", 10, 1)], like=examples)
     done: list[tuple[int, int]] = []
-    found = predict_files(examples, items, on_progress=lambda *now: done.append(now))
+    answers = predict_files(examples, items, on_progress=lambda *now: done.append(now))
     assert done == [(30, 30)]
-    assert [answer.label for answer in found.answers] == ["a", "b"] * 5
-    assert found.answers[0].name == "row 1"
-    assert (found.modality, found.encoder) == (Modality.TABLE, "columns")
-    assert found.notes == ("Column 'id' is not used: nearly as many values as rows",)
+    assert [answer.label for answer in answers.answers] == ["a", "b"] * 5
+    assert answers.answers[0].name == "row 1"
+    assert (answers.modality, answers.encoder) == (Modality.TABLE, "columns")
+    assert answers.notes == ("Column 'id' is not used: nearly as many values as rows",)
     with pytest.raises(UnknownEncoder, match="tables have one encoder: got 'minilm'"):
         predict_files(examples, items, encoder="minilm")
 

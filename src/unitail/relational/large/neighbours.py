@@ -42,19 +42,19 @@ class Neighbourhoods:
         count = min(self.size, len(self.features) - (places is not None))
         wanted = count + (places is not None)
         if self._index is None:
-            found = self._search(queries, wanted)
+            nearest = self._search(queries, wanted)
         else:
             _, indices = self._index.search(_single(queries), wanted)
-            found = torch.from_numpy(indices).to(queries.device)
-            short = (found < 0).any(dim=1)  # where the cells hold too few rows
+            nearest = torch.from_numpy(indices).to(queries.device)
+            short = (nearest < 0).any(dim=1)  # where the cells hold too few rows
             if short.any():
-                found[short] = self._search(queries[short], wanted)
+                nearest[short] = self._search(queries[short], wanted)
         if places is None:
-            return found
+            return nearest
         # Drop the query itself, or the farthest row where the query was not found.
-        is_query = found == places.unsqueeze(1)
+        is_query = nearest == places.unsqueeze(1)
         is_query[:, -1] |= ~is_query.any(dim=1)
-        return found[~is_query].view(len(found), count)
+        return nearest[~is_query].view(len(nearest), count)
 
     def _chunks(self) -> tuple[Tensor, ...]:
         return torch.split(self.features, max(1, CHUNK // self.features.shape[1]))
@@ -70,17 +70,17 @@ class Neighbourhoods:
     def _search_for(self, queries: Tensor, count: int) -> Tensor:
         """Search all rows in chunks."""
         best = torch.empty(len(queries), 0, dtype=queries.dtype, device=queries.device)
-        found = torch.empty(len(queries), 0, dtype=torch.int64, device=queries.device)
+        nearest = torch.empty(len(queries), 0, dtype=torch.int64, device=queries.device)
         start = 0
         for features, squares in zip(self._chunks(), self._squares, strict=True):
             distances = torch.addmm(squares, queries, features.mT, alpha=-2)
             near = distances.topk(min(count, len(features)), dim=1, largest=False)
             best = torch.cat([best, near.values], dim=1)
-            found = torch.cat([found, near.indices + start], dim=1)
+            nearest = torch.cat([nearest, near.indices + start], dim=1)
             chosen = best.topk(min(count, best.shape[1]), dim=1, largest=False)
-            best, found = chosen.values, found.gather(1, chosen.indices)
+            best, nearest = chosen.values, nearest.gather(1, chosen.indices)
             start += len(features)
-        return found
+        return nearest
 
     @cached_property
     def _index(self) -> Any:  # noqa: ANN401 - faiss has no types

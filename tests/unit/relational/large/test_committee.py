@@ -73,12 +73,12 @@ def test_what_would_not_count_is_not_made(monkeypatch: pytest.MonkeyPatch) -> No
     model, strength = network(), torch.full((1, 1, 1), 1.0).double()
     reading = LargeReading.of(rows(), model.weighing, origin=True)
     monkeypatch.setattr(committee, "MAX_MEMBERS", 3)
-    found = Committee.of(model, reading, strength)
-    assert found is not None
-    assert float(found.strength) == pytest.approx(0.1)
+    result = Committee.of(model, reading, strength)
+    assert result is not None
+    assert float(result.strength) == pytest.approx(0.1)
     assert Committee.of(model, reading, 0.01 * strength) is None
     # A class without a member is corrected as the others are, on average.
-    correction = found.correction(queries(), torch.zeros(5, WAYS).double())
+    correction = result.correction(queries(), torch.zeros(5, WAYS).double())
     torch.testing.assert_close(correction[:, 3], correction[:, :3].mean(dim=1))
 
 
@@ -91,13 +91,13 @@ def test_members_fade_with_the_number_of_rows() -> None:
 def test_what_members_add_is_what_is_heard_of_them() -> None:
     model, first = network(), torch.zeros(5, WAYS).double()
     reading = LargeReading.of(rows(), model.weighing, origin=True)
-    found = Committee.of(model, reading, torch.full((1, 1, 1), 0.7).double())
-    assert found is not None
+    result = Committee.of(model, reading, torch.full((1, 1, 1), 0.7).double())
+    assert result is not None
     classes = torch.tensor([0, 1, 2, 3, 0])
     silence = torch.zeros(5, 30).double()
-    gained = found.correction(queries(), first) - found.correction(queries(), first, silence)
+    gained = result.correction(queries(), first) - result.correction(queries(), first, silence)
     gained = gained.gather(1, classes[:, None]).squeeze(1) - gained.mean(dim=1)
-    added = found.contributions(queries(), first, classes)
+    added = result.contributions(queries(), first, classes)
     torch.testing.assert_close(
         added.sum(dim=1), gained, rtol=0, atol=0.02 * float(gained.abs().max())
     )
@@ -128,9 +128,9 @@ def test_hopeful_classes_are_corrected_each_all_others_alike(
     monkeypatch.setattr(committee, "ASKED", 2)
     model, first = network(), torch.randn(5, WAYS, generator=stream(2), dtype=torch.float64)
     reading = LargeReading.of(rows(), model.weighing, origin=True)
-    found = Committee.of(model, reading, torch.full((1, 1, 1), 1.0).double())
-    assert found is not None
-    hopes = most_promising(first, found.members.nearest(queries(), rows()))
-    corrections = found.correction(queries(), first).gather(1, hopes.argsort(dim=1))
+    result = Committee.of(model, reading, torch.full((1, 1, 1), 1.0).double())
+    assert result is not None
+    hopes = most_promising(first, result.members.nearest(queries(), rows()))
+    corrections = result.correction(queries(), first).gather(1, hopes.argsort(dim=1))
     assert torch.equal(corrections[:, 0], corrections[:, 1])
     assert corrections[:, 1:].diff(dim=1).abs().min() > 1e-6

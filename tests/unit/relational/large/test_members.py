@@ -37,33 +37,33 @@ def test_relations_are_those_of_pairs(origin: bool, size: int) -> None:
     reading = read(origin=origin)
     labels = torch.nn.functional.one_hot(reading.rows.class_indices, WAYS)[None]
     frame, expected = relate(reading.rows.features[None], labels, origin=origin)
-    found = Members.of(reading, COUNT, origin=origin)
-    each = list(found.relate_each_other(size))
+    all_members = Members.of(reading, COUNT, origin=origin)
+    each = list(all_members.relate_each_other(size))
     assert each[0].operators.shape == (1, NUM_OPERATORS, size, COUNT)
     for name in ("channels", "operators"):
         joined = torch.cat([getattr(one, name) for one in each], dim=2)
         torch.testing.assert_close(joined, getattr(expected, name), rtol=0, atol=1e-8)
-        asked = getattr(found.relate(queries()), name)
+        asked = getattr(all_members.relate(queries()), name)
         wanted = getattr(frame.relate(queries()[None]), name)
         torch.testing.assert_close(asked, wanted, rtol=1e-8, atol=1e-8)
 
 
 def test_some_members_solve_among_themselves_as_seen_from_the_centres_of_all_rows() -> None:
     reading, count = read(), 9
-    found = Members.of(reading, count, origin=True)
+    some_members = Members.of(reading, count, origin=True)
     seen = reading.moments.see(reading.rows.features[:count])
-    (own,) = found.relate_each_other(count)
+    (own,) = some_members.relate_each_other(count)
     for place, ridge in enumerate(OPERATORS[:4]):
         units = seen[ridge.kernel.centre]  # type: ignore[attr-defined]
         solution = invert(units @ units.mT + ridge.penalty * torch.eye(count).double())
         expected = leave_one_out(solution[None, None])[0, 0]
         torch.testing.assert_close(own.operators[0, place], expected, rtol=0, atol=1e-9)
         asked = reading.moments.see(queries())[ridge.kernel.centre]  # type: ignore[attr-defined]
-        carried = found.relate(queries()).operators[0, place]
+        carried = some_members.relate(queries()).operators[0, place]
         torch.testing.assert_close(carried, asked @ units.mT @ solution, rtol=0, atol=1e-9)
-    gaussian = found.inverses[NUM_OPERATORS - 1]
+    gaussian = some_members.inverses[NUM_OPERATORS - 1]
     assert gaussian.shape == (count, count)
-    assert found.inverses[0].shape == (WIDTH, WIDTH)
+    assert some_members.inverses[0].shape == (WIDTH, WIDTH)
 
 
 def test_a_row_at_the_origin_has_no_angle_seen_from_it() -> None:
@@ -76,10 +76,15 @@ def test_a_row_at_the_origin_has_no_angle_seen_from_it() -> None:
 def test_chunks_are_smaller_the_more_members_and_states_there_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    found = Members.of(read(), COUNT, origin=True)
+    all_members = Members.of(read(), COUNT, origin=True)
     monkeypatch.setattr(members, "NUMBERS", 100 * COUNT)
     monkeypatch.setattr(members, "STATES", 1)
-    assert [found.chunk(states) for states in (1, COUNT, 2 * COUNT, 10**6)] == [100, 100, 50, 8]
+    assert [all_members.chunk(states) for states in (1, COUNT, 2 * COUNT, 10**6)] == [
+        100,
+        100,
+        50,
+        8,
+    ]
 
 
 def test_the_nearest_of_a_class_has_the_largest_cosine_from_the_centre_of_all_rows() -> None:

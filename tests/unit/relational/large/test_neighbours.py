@@ -16,16 +16,16 @@ def rows(count: int = 300) -> Tensor:
 def test_the_nearest_rows_are_found_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("unitail.relational.large.neighbours.CHUNK", 100)
     support, queries = rows(), torch.randn(5, 3, generator=stream(1))
-    found = Neighbourhoods(support, 20).nearest(queries)
+    nearest = Neighbourhoods(support, 20).nearest(queries)
     expected = torch.cdist(queries, support).topk(20, largest=False).indices
-    assert torch.equal(found.sort().values, expected.sort().values)
+    assert torch.equal(nearest.sort().values, expected.sort().values)
 
 
 def test_a_row_is_not_its_own_neighbour() -> None:
     support, places = rows(), torch.tensor([3, 77])
-    found = Neighbourhoods(support, 20).nearest(support[places], places)
-    assert found.shape == (2, 20)
-    assert not (found == places[:, None]).any()
+    nearest = Neighbourhoods(support, 20).nearest(support[places], places)
+    assert nearest.shape == (2, 20)
+    assert not (nearest == places[:, None]).any()
     few = support[:4]
     assert Neighbourhoods(few, 256).nearest(few, torch.arange(4)).shape == (4, 3)
 
@@ -57,9 +57,9 @@ def test_where_cells_hold_too_few_all_rows_are_searched(monkeypatch: pytest.Monk
     assert torch.equal(searched.nearest(features[:20], places), around)
     monkeypatch.setattr(neighbours, "PROBES", 4)  # of some 300: only some cells hold too few
     some = Neighbourhoods(support, 256)
-    for found in (some.nearest(queries), some.nearest(features[:20], places)):
-        assert found.shape == (20, 256)
-        assert all(len(set(each)) == 256 for each in found.tolist())
+    for nearest in (some.nearest(queries), some.nearest(features[:20], places)):
+        assert nearest.shape == (20, 256)
+        assert all(len(set(each)) == 256 for each in nearest.tolist())
 
 
 def test_without_the_extra_all_rows_are_searched(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -117,13 +117,13 @@ def test_warps_are_monotone_and_of_several_kinds() -> None:
 
 def test_missing_values_become_the_median_and_are_told() -> None:
     values = torch.randn(400, 40, 3, generator=stream(0)).clamp(-MAX_DEVIATIONS, MAX_DEVIATIONS)
-    filled, told = with_missing(values, 2, 30, PerEpisode(400, stream(1)))
-    assert told.shape == (400, 40, 2)
+    filled, indicators = with_missing(values, 2, 30, PerEpisode(400, stream(1)))
+    assert indicators.shape == (400, 40, 2)
     assert torch.equal(filled[:, :, 2], values[:, :, 2])
     gone = filled[:, :, :2] != values[:, :, :2]
     assert 0.1 < gone.float().mean() < 0.4
     in_support = gone[:, :30].any(dim=1, keepdim=True)
-    assert torch.equal((told > 0) & in_support, gone & in_support)
+    assert torch.equal((indicators > 0) & in_support, gone & in_support)
     above = (values[:, :, :2] * gone).sum() / gone.sum()
     assert above > 0.3  # some are missing because they are large
     episode = next(number for number in range(400) if gone[number, :30, 0].any())

@@ -41,14 +41,14 @@ def test_labels_depend_on_features_but_not_trivially(kind: str) -> None:
 def test_a_single_column_is_relevant_and_tells_of_its_own_row_alone() -> None:
     law, generator = RandomTableTasks(columns=(1, 1), causes=0.5, rules=0.1), stream(0)
     drawn = [law.choose_batch(RANGES, generator).sample(stream(seed)) for seed in range(25)]
-    told = sum(map(_neighbour_accuracy, drawn)) / len(drawn)
+    accuracy = sum(map(_neighbour_accuracy, drawn)) / len(drawn)
     shuffled = [
         replace(each, query=replace(each.query, features=each.query.features.roll(7, dims=1)))
         for each in drawn
     ]
-    untold = sum(map(_neighbour_accuracy, shuffled)) / len(shuffled)
-    assert told > 0.45
-    assert abs(untold - 1 / 3) < 0.02
+    shuffled_accuracy = sum(map(_neighbour_accuracy, shuffled)) / len(shuffled)
+    assert accuracy > 0.45
+    assert abs(shuffled_accuracy - 1 / 3) < 0.02
 
 
 def test_intervals_hold_the_rows_of_their_class() -> None:

@@ -57,8 +57,8 @@ def test_rules_fit_their_tables() -> None:
     generator = stream(0)
     for columns in (1, 2, 3, 9):
         rules = [Rule.draw(columns, generator) for _ in range(60)]
-        most = min(columns, MAX_COLUMNS)
-        assert {rule.columns for rule in rules} == set(range(1, most + 1))
+        max_columns = min(columns, MAX_COLUMNS)
+        assert {rule.columns for rule in rules} == set(range(1, max_columns + 1))
         assert all(2 <= rule.cells <= MAX_CELLS for rule in rules)
         assert (
             {rule.parity for rule in rules} == {rule.categories for rule in rules} == {True, False}

@@ -122,9 +122,9 @@ def test_names_and_texts_are_never_code(tmp_path: Path) -> None:
 
 def test_titles_labels_and_names_of_files_with_schemes_are_escaped(tmp_path: Path) -> None:
     path = _image(tmp_path / "javascript:alert(1).png")
-    found = replace(_answers([path.name], Modality.IMAGE), encoder=EVIL)
+    result = replace(_answers([path.name], Modality.IMAGE), encoder=EVIL)
     items = _items([path], (path.name,), Modality.IMAGE)
-    write_html_report(found, items, tmp_path / "r.html", title=EVIL)
+    write_html_report(result, items, tmp_path / "r.html", title=EVIL)
     page = Page(tmp_path / "r.html")
     assert page.all("a")[0]["href"] == "javascript%3Aalert%281%29.png"
     assert page.all("article")[0]["data-label"] == LABEL
@@ -145,9 +145,9 @@ def test_the_policy_allows_this_code_and_no_network(tmp_path: Path) -> None:
 
 
 def test_the_least_sure_come_first_and_novelty_is_marked(tmp_path: Path) -> None:
-    found = _answers(["x", "y", "z"], Modality.TEXT, [0.9, 0.999, 0.3])
+    result = _answers(["x", "y", "z"], Modality.TEXT, [0.9, 0.999, 0.3])
     write_html_report(
-        found, _items(["x", "y", "z"], ("x", "y", "z"), Modality.TEXT), tmp_path / "r.html"
+        result, _items(["x", "y", "z"], ("x", "y", "z"), Modality.TEXT), tmp_path / "r.html"
     )
     page = Page(tmp_path / "r.html")
     assert [card["data-place"] for card in page.all("article")] == ["2", "0", "1"]
@@ -164,24 +164,24 @@ def test_the_head_says_what_was_done(tmp_path: Path) -> None:
 
 def test_a_set_of_one_class_is_not_called_clear(tmp_path: Path) -> None:
     items = ["x", "y", "z", "w"]
-    found = _answers(items, Modality.TEXT, [0.51, 0.79, 0.8, 0.99])
-    answers = tuple(replace(answer, members=(LABEL,), novelty=0) for answer in found.answers)
+    result = _answers(items, Modality.TEXT, [0.51, 0.79, 0.8, 0.99])
+    answers = tuple(replace(answer, members=(LABEL,), novelty=0) for answer in result.answers)
     shown = _items(items, tuple(items), Modality.TEXT)
-    write_html_report(replace(found, answers=answers), shown, tmp_path / "r.html")
+    write_html_report(replace(result, answers=answers), shown, tmp_path / "r.html")
     page = Page(tmp_path / "r.html")
     assert "clear" not in page.text
     assert "2likely: 80 % or more2doubtful: below 80 %0novel" in page.text
 
 
 def test_sets_of_all_or_many_classes_are_short(tmp_path: Path) -> None:
-    found = _answers(["x", "y"], Modality.TEXT)
+    result = _answers(["x", "y"], Modality.TEXT)
     many = tuple(f"class {number}" for number in range(12))
     answers = tuple(
         replace(answer, members=members)
-        for answer, members in zip(found.answers, (many, many[:10]), strict=True)
+        for answer, members in zip(result.answers, (many, many[:10]), strict=True)
     )
-    found = replace(found, answers=answers, examples=dict.fromkeys(many, 1), notes=("<Note>",))
-    write_html_report(found, _items(["x", "y"], ("x", "y"), Modality.TEXT), tmp_path / "r.html")
+    result = replace(result, answers=answers, examples=dict.fromkeys(many, 1), notes=("<Note>",))
+    write_html_report(result, _items(["x", "y"], ("x", "y"), Modality.TEXT), tmp_path / "r.html")
     page = Page(tmp_path / "r.html")
     assert "Could be: any of the 12 classes" in page.text
     assert "class 6, class 7 and 2 more" in page.text
@@ -209,8 +209,10 @@ def test_rows_are_cells(tmp_path: Path) -> None:
     frame = pd.DataFrame({"size": [1.5, float("nan")], "<b>": ["x<y", None]})
     wide = {f"c{n}": [0, 0] for n in range(html_items.MAX_CELLS)}
     frame = frame.assign(**wide)
-    found = _answers(["row 1", "row 2"], Modality.TABLE)
-    write_html_report(found, _items(frame, ("row 1", "row 2"), Modality.TABLE), tmp_path / "r.html")
+    result = _answers(["row 1", "row 2"], Modality.TABLE)
+    write_html_report(
+        result, _items(frame, ("row 1", "row 2"), Modality.TABLE), tmp_path / "r.html"
+    )
     page = Page(tmp_path / "r.html")
     for words in ("size1.5<b>x<y", "size-<b>-", "and 2 more", "row 2"):
         assert words in page.text
@@ -237,9 +239,9 @@ def test_many_answers_are_limited_with_a_note(
     monkeypatch.setattr(page_module, "MAX_CARDS", 2)
     done: list[tuple[int, int]] = []
     items = ["x", "y", "z"]
-    found = _answers(items, Modality.TEXT, [0.9, 0.5, 0.6])
+    result = _answers(items, Modality.TEXT, [0.9, 0.5, 0.6])
     shown = _items(items, tuple(items), Modality.TEXT)
-    write_html_report(found, shown, tmp_path / "r.html", on_progress=lambda *now: done.append(now))
+    write_html_report(result, shown, tmp_path / "r.html", on_progress=lambda *now: done.append(now))
     page = Page(tmp_path / "r.html")
     assert [card["data-place"] for card in page.all("article")] == ["1", "2"]
     assert "The 2 least certain of 3 answers are shown" in page.text

@@ -24,9 +24,9 @@ addEventListener("securitypolicyviolation", (event) => log.push(event.violatedDi
 const log = [], all = (query) => [...document.querySelectorAll(query)];
 const shown = () => all("article").filter((card) => !card.hidden).map((card) => card.dataset.place);
 const tell = (id, text) => {
-  const told = document.createElement("pre");
-  [told.id, told.textContent] = [id, text];
-  document.body.append(told);
+  const element = document.createElement("pre");
+  [element.id, element.textContent] = [id, text];
+  document.body.append(element);
 };
 for (const tile of all("#tiles button")) { tile.click(); log.push([tile.dataset.state, shown()]); }
 all("#tiles button")[2].click();
@@ -122,11 +122,11 @@ def test_a_browser_filters_and_writes_corrections_that_are_taken_back(tmp_path: 
         text = text.replace(old, new)
     (tmp_path / "driven.html").write_text(text)
     dom = _shown(tmp_path / "driven.html")
-    told = {
+    written = {
         name: html.unescape(re.findall(f'<pre id="{name}">(.*?)</pre>', dom, re.DOTALL)[-1])
         for name in ("log", "csv")
     }
-    assert json.loads(told["log"]) == [
+    assert json.loads(written["log"]) == [
         ["likely", ["2", "3"]],
         ["doubtful", ["0"]],
         ["novel", ["1"]],
@@ -137,7 +137,7 @@ def test_a_browser_filters_and_writes_corrections_that_are_taken_back(tmp_path: 
     (tmp_path / "new").mkdir()
     for name in (NAMES[0], NAMES[2]):
         (tmp_path / "new" / name).write_text("text")
-    (tmp_path / "corrections.csv").write_text(told["csv"])
+    (tmp_path / "corrections.csv").write_text(written["csv"])
     examples = read_labelled(tmp_path / "corrections.csv", ReadOptions(label_column="kind"))
     assert [path.name for path in examples.items] == [NAMES[0], NAMES[2]]
     assert examples.labels == ('new, "class"', "b")

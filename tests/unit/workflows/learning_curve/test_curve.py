@@ -64,8 +64,8 @@ def test_accuracy_counts_each_row_once_whatever_its_class() -> None:
     features = np.random.default_rng(0).normal(size=(12, 3)).astype(np.float32)
     rows = Rows(features, np.repeat([0, 1, 2], [2, 4, 6]), 3)
     curve = own_curve(rows, {"first": SureOfFirst()}, splits=40)
-    for found in curve.accuracy("first").values():
-        assert found.mean == pytest.approx(2 / 12)
+    for estimate in curve.accuracy("first").values():
+        assert estimate.mean == pytest.approx(2 / 12)
 
 
 def test_batches_change_nothing(rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,12 +110,12 @@ def test_confusions_are_those_of_leave_one_out(rows: Rows) -> None:
 
 
 def test_progress_reaches_the_end(rows: Rows) -> None:
-    told: list[tuple[int, int]] = []
+    progress: list[tuple[int, int]] = []
     own_curve(
-        rows, {"p": ProtoHead()}, splits=5, on_progress=lambda done, of: told.append((done, of))
+        rows, {"p": ProtoHead()}, splits=5, on_progress=lambda done, of: progress.append((done, of))
     )
-    assert told[-1] == (26, 26)
-    assert [done for done, _ in told] == sorted({done for done, _ in told})
+    assert progress[-1] == (26, 26)
+    assert [done for done, _ in progress] == sorted({done for done, _ in progress})
 
 
 @pytest.mark.parametrize("joint", [False, True])

@@ -16,13 +16,15 @@ from unitail.workflows.learning_curve.data import TABLE_NOTE, encode_own
 
 def test_files_become_rows(tmp_path: Path) -> None:
     folder, cache = write_sounds(tmp_path / "sounds"), FeatureCache(tmp_path / "cache")
-    told: list[tuple[int, int]] = []
-    data = encode_own(read_labelled(folder), cache=cache, on_progress=lambda *now: told.append(now))
+    progress: list[tuple[int, int]] = []
+    data = encode_own(
+        read_labelled(folder), cache=cache, on_progress=lambda *now: progress.append(now)
+    )
     assert data.classes == tuple(sorted(KINDS))
     assert data.rows.features.shape == (12, 240)
     assert data.rows.shots.tolist() == [4, 4, 4]
     assert (data.modality, data.encoder, data.notes) == (Modality.AUDIO, "log-mel", ())
-    assert told[-1] == (12, 12)
+    assert progress[-1] == (12, 12)
     again = encode_own(read_labelled(folder), cache=cache)
     assert (again.rows.features == data.rows.features).all()
     assert cache.info().entries == 12

@@ -23,15 +23,15 @@ def marks_of(value: np.ndarray) -> Marks:
 def test_the_mean_is_over_rows_however_often_each_was_asked() -> None:
     split, row = np.array([0, 0, 1, 2]), np.array([0, 1, 0, 0])
     marks = Marks(split, row, np.array([1.0, 0, 1, 1]), np.array([0, 0]))
-    found = MarkMoments.of(marks, 0.5)
-    assert (found.mean, found.rows) == (0.5, 2)
+    moments = MarkMoments.of(marks, 0.5)
+    assert (moments.mean, moments.rows) == (0.5, 2)
 
 
 def test_rows_that_were_asked_stand_for_others_of_their_class() -> None:
     split, row = np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
     marks = Marks(split, row, np.array([1.0, 0, 1, 0]), np.array([0, 1, 1, 1, 2]))
-    found = MarkMoments.of(marks, 0.5)
-    assert (found.mean, found.rows) == (pytest.approx(0.25), 2)
+    moments = MarkMoments.of(marks, 0.5)
+    assert (moments.mean, moments.rows) == (pytest.approx(0.25), 2)
 
 
 def test_some_rows_may_be_all_that_is_measured_on() -> None:
@@ -58,10 +58,10 @@ def test_luck_with_supports_is_told_from_luck_with_rows() -> None:
     generator = np.random.default_rng(0)
     supports = 0.1 * generator.normal(size=(4000, 1))
     rows, noise = 0.3 * generator.normal(size=(1, 20)), 0.4 * generator.normal(size=(4000, 20))
-    found = MarkMoments.of(marks_of(0.5 + supports + rows + noise), 0.2)
-    assert found.support_variance * 0.8 == pytest.approx(0.01, rel=0.1)
-    share = found.support_variance * (0.2 + 0.8 / 4000)
-    assert found.variance - share == pytest.approx(rows.var(ddof=1) / 20, rel=0.1)
+    moments = MarkMoments.of(marks_of(0.5 + supports + rows + noise), 0.2)
+    assert moments.support_variance * 0.8 == pytest.approx(0.01, rel=0.1)
+    share = moments.support_variance * (0.2 + 0.8 / 4000)
+    assert moments.variance - share == pytest.approx(rows.var(ddof=1) / 20, rel=0.1)
 
 
 def test_beyond_half_of_the_rows_the_variance_is_carried_over() -> None:
@@ -71,19 +71,19 @@ def test_beyond_half_of_the_rows_the_variance_is_carried_over() -> None:
 
 
 def test_no_mistake_on_few_rows_is_not_certainty() -> None:
-    found = MarkMoments.of(marks_of(np.ones((3, 10))), 0.5).accuracy()
-    assert (found.mean, found.high) == (1, 1)
-    assert 0.6 < found.low < 0.75
+    accuracy = MarkMoments.of(marks_of(np.ones((3, 10))), 0.5).accuracy()
+    assert (accuracy.mean, accuracy.high) == (1, 1)
+    assert 0.6 < accuracy.low < 0.75
 
 
 def test_the_forecast_follows_a_power_law_and_is_less_sure() -> None:
     shots = [1.0, 2, 4, 8]
     curve = [Estimate(1 - 0.4 * n**-0.5, 0.9 - 0.4 * n**-0.5, 1.02 - 0.4 * n**-0.5) for n in shots]
-    found = forecast(shots, curve, 16)
-    assert found.mean == pytest.approx(1 - 0.4 / 4)
-    gain = found.mean - curve[-1].mean
-    assert found.low == curve[-1].low
-    assert found.high == pytest.approx(curve[-1].high + 2 * gain)
+    estimate = forecast(shots, curve, 16)
+    assert estimate.mean == pytest.approx(1 - 0.4 / 4)
+    gain = estimate.mean - curve[-1].mean
+    assert estimate.low == curve[-1].low
+    assert estimate.high == pytest.approx(curve[-1].high + 2 * gain)
     assert (
         forecast(shots, [Estimate(0.5, 0.4, 0.6), *curve[1:3], Estimate(0.9, 0.8, 1)], 16).high == 1
     )
@@ -95,8 +95,8 @@ def test_the_forecast_follows_a_power_law_and_is_less_sure() -> None:
 def test_nothing_is_gained_where_the_curve_does_not_rise(
     shots: list[float], means: list[float]
 ) -> None:
-    found = forecast(shots, [Estimate(mean, mean - 0.1, 1) for mean in means], 4)
-    assert found.mean == means[-1]
+    estimate = forecast(shots, [Estimate(mean, mean - 0.1, 1) for mean in means], 4)
+    assert estimate.mean == means[-1]
 
 
 @pytest.fixture(scope="module")
@@ -126,11 +126,11 @@ def test_the_interval_holds_the_accuracy_on_new_rows(
     trials: list[OwnCurve], place: int, shots: int
 ) -> None:
     truth = true_accuracy(shots)
-    found = [curve.accuracy("prototypes")[place] for curve in trials]
-    held = np.mean([each.low <= truth <= each.high for each in found])
+    estimates = [curve.accuracy("prototypes")[place] for curve in trials]
+    held = np.mean([each.low <= truth <= each.high for each in estimates])
     assert held >= 0.88  # 95 % promised; three standard errors of sixty trials are 8 %
-    assert np.mean([each.high - each.low for each in found]) < 0.3
-    assert abs(np.mean([each.mean for each in found]) - truth) < 0.03
+    assert np.mean([each.high - each.low for each in estimates]) < 0.3
+    assert abs(np.mean([each.mean for each in estimates]) - truth) < 0.03
 
 
 def test_an_interval_over_splits_would_not_hold_it(trials: list[OwnCurve]) -> None:
@@ -144,11 +144,11 @@ def test_an_interval_over_splits_would_not_hold_it(trials: list[OwnCurve]) -> No
 
 def test_the_forecast_holds_the_accuracy_with_twice_the_examples(trials: list[OwnCurve]) -> None:
     truth = true_accuracy(2 * (SIZE - 1))
-    found = [curve.forecast("prototypes") for curve in trials]
-    assert np.mean([each.low <= truth <= each.high for each in found]) >= 0.88
+    forecasts = [curve.forecast("prototypes") for curve in trials]
+    assert np.mean([each.low <= truth <= each.high for each in forecasts]) >= 0.88
     last = [curve.accuracy("prototypes")[4] for curve in trials]
     wider = [
         after.high - after.low >= before.high - before.low
-        for before, after in zip(last, found, strict=True)
+        for before, after in zip(last, forecasts, strict=True)
     ]
     assert np.mean(wider) > 0.8  # accuracies end at 1

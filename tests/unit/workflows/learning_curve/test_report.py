@@ -47,15 +47,15 @@ def curve(data: OwnData) -> OwnCurve:
 
 
 def test_there_is_a_line_for_each_number(curve: OwnCurve) -> None:
-    found = [(line.how, line.examples, line.learner) for line in lines(curve)]
-    assert found[:2] == [("random splits", 1, "unitail"), ("random splits", 1, "first")]
-    assert found[-4:] == [
+    entries = [(line.how, line.examples, line.learner) for line in lines(curve)]
+    assert entries[:2] == [("random splits", 1, "unitail"), ("random splits", 1, "first")]
+    assert entries[-4:] == [
         ("leave-one-out", 6, "unitail"),
         ("leave-one-out", 6, "first"),
         ("forecast", 12, "unitail"),
         ("forecast", 12, "first"),
     ]
-    assert len(found) == 12
+    assert len(entries) == 12
 
 
 def test_sentences_say_what_matters(curve: OwnCurve, data: OwnData) -> None:
@@ -70,9 +70,9 @@ def test_sentences_say_what_matters(curve: OwnCurve, data: OwnData) -> None:
 
 def test_a_worse_learner_is_said_to_be_behind(data: OwnData) -> None:
     curve = own_curve(data.rows, {"unitail": SureOfFirst(), "p": ProtoHead()}, splits=10)
-    told = sentences(curve, data)
-    assert "unitail: behind, -" in told[1]
-    assert told[-1].endswith("bee answered as ant (7 of 7), cat answered as ant (7 of 7).")
+    messages = sentences(curve, data)
+    assert "unitail: behind, -" in messages[1]
+    assert messages[-1].endswith("bee answered as ant (7 of 7), cat answered as ant (7 of 7).")
 
 
 def test_equal_learners_are_not_told_apart(data: OwnData) -> None:
@@ -94,24 +94,24 @@ def test_two_examples_of_each_class_are_enough() -> None:
         modality=Modality.TEXT,
         made_by=TOY,
     )
-    told = sentences(own_curve(data.rows, {"unitail": ProtoHead()}, splits=5), data)
-    assert told[0].startswith("With 1 example per class")
+    messages = sentences(own_curve(data.rows, {"unitail": ProtoHead()}, splits=5), data)
+    assert messages[0].startswith("With 1 example per class")
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "told"),
+    ("low", "high", "words"),
     [(0.88, 0.94, "91 % ± 3"), (0.5, 0.95, "91 % (50 to 95)"), (0.909, 0.911, "91 % ± 1")],
 )
-def test_an_accuracy_is_written_with_its_interval(low: float, high: float, told: str) -> None:
-    assert percent(Estimate(0.91, low, high)) == told
+def test_an_accuracy_is_written_with_its_interval(low: float, high: float, words: str) -> None:
+    assert percent(Estimate(0.91, low, high)) == words
 
 
 def test_a_small_class_is_told_where_it_gives_less_than_the_others() -> None:
     features, indices, _, _ = blobs(ways=3, shots=4)
     few = Rows(features, indices, 3).take(np.argsort(indices, kind="stable")[3:])
     data = OwnData(rows=few, classes=("a", "b", "c"), modality=Modality.TEXT, made_by=TOY)
-    told = sentences(own_curve(few, {"unitail": ProtoHead()}, splits=5), data)
-    assert told[0].startswith("With up to 3 examples (2.33 on average) per class")
+    messages = sentences(own_curve(few, {"unitail": ProtoHead()}, splits=5), data)
+    assert messages[0].startswith("With up to 3 examples (2.33 on average) per class")
 
 
 def test_a_folder_that_cannot_be_made_is_told_before_the_work(tmp_path: Path) -> None:
@@ -129,9 +129,9 @@ def test_files_hold_the_numbers(curve: OwnCurve, data: OwnData, tmp_path: Path) 
     with (folder / "curve.csv").open() as file:
         table = list(csv.DictReader(file))
     assert len(table) == 12
-    found = curve.accuracy("unitail")[0]
-    assert float(table[0]["accuracy"]) == pytest.approx(found.mean, abs=1e-4)
-    assert float(table[0]["low"]) == pytest.approx(found.low, abs=1e-4)
+    first = curve.accuracy("unitail")[0]
+    assert float(table[0]["accuracy"]) == pytest.approx(first.mean, abs=1e-4)
+    assert float(table[0]["low"]) == pytest.approx(first.low, abs=1e-4)
     assert (table[0]["spread"] != "", table[-1]["spread"]) == (True, "")
     whole = json.loads((folder / "curve.json").read_text())
     assert whole["examples"] == {"ant": 7, "bee": 7, "cat": 7}

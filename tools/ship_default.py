@@ -39,14 +39,18 @@ LIMITS = """\
   classes apart, and its answers are no better than the labels.
 - It was trained on features of six encoders, of images, texts and sounds, and on synthetic tasks.
   Other encoders were never seen; results/ has measurements on some of them.
-- It sees rows through inner products: which of many columns matter it cannot tell, as forests can.
+- It sees rows through inner products. The network itself cannot tell which of many columns matter,
+  as forests can; `TailClassifier` weighs the columns of tables before it.
 - Probabilities are calibrated on average over tasks like those of training; on a single hard task
   they can be too sure, with one example of a class most of all.
-- With `visibility="joint"` an answer depends on the other rows. It yields where labelled rows show
-  that classes do not lie together; with one label of each, for two classes in few columns alone.
-- With one labelled row of a class and one question at a time it is hardly ahead of logistic
-  regression on unit vectors around a shrunk mean, which is one of its candidates.
-- Beyond 50 labels of a class its blocks fade, and answers are those of regressions.
+- With `visibility="joint"` an answer depends on the other rows. Joint answers are moved closer to
+  isolated ones where the labelled rows show that the rows of a class do not lie together; with one
+  label per class, this is done for two classes in fewer than 32 columns only.
+- With one label per class and one row at a time it is hardly ahead of logistic regression on unit
+  vectors around a shrunk mean, which is one of its candidates.
+- Beyond 50 labels per class the learned correction fades out, and the regressions answer.
+- With more than 64 classes of two or more labels, one logistic regression is fitted in place of
+  three; for isolated answers with four labels or more, labelled rows keep states for 32 classes.
 - Beyond 1,000 labelled rows, 256 classes, or 131,072 rows times classes, isolated answers are
   made without pairs of rows; joint ones, pools and parts reduce a support beyond `max_support`.
 """
@@ -212,6 +216,9 @@ def card(
         f"Of {', '.join(held_out.held_out_from)}, {held_out.held_out:.0%} of the classes were kept"
         " out for validation. Synthetic tasks (Gaussian classes, random networks, bags of parts)"
         " were mixed in. Licences are those that the sources state; several sets are for research.",
+        "",
+        "Code and weights: Apache-2.0. The weights were trained on features of these data sets,"
+        " which have other terms, some for research only; the encoders have licences of their own.",
         "",
         "## Validation",
         "",

@@ -37,12 +37,12 @@ MAX_BYTES = 16 * 2**20
 """Largest size of the weights in half precision."""
 READING = """\
 The columns are 37 feature tables of 19 data sets; ten tables have two to four classes and count as
-"5-way". Intervals are over episodes. Learning rate, size, normalisation and disguises were chosen
-by held-out classes of training sets, tiny_imagenet's among them: the first column is no test.
-The other columns chose nothing, but what they had shown of earlier models suggested what to try:
-features of one length, whatever their width, and disguises."""
+"5-way". Intervals are over episodes. Learning rate, size, normalisation and augmentation were
+chosen by held-out classes of training sets, tiny_imagenet's among them: the first column is no
+test. The other columns were not used for any choice, but results of earlier models on them
+suggested what to try: length normalisation and augmentation."""
 LIMITS = """\
-- Asked jointly, as it was trained for the most part, an answer depends on the other rows of the
+- With joint answers, for which it was mostly trained, an answer depends on the other rows of the
   call. Training had {queries} queries of every class: ask for whole batches in which all classes
   occur about equally often. **With unequal shares joint answers are worse than isolated ones**, by
   2 to 16 points on four sets with Dirichlet(1) shares (docs/experiments.md). For these, single rows
@@ -87,9 +87,9 @@ def card(
         "|---|---|---|---|---|",
         *(bank_row(each, bank) for each, bank in sorted(banks.items())),
         "",
-        "A fifth of tiny_imagenet's classes was kept out for validation; a fifth of batches was"
-        " disguised (`tasks/augmentation.py`). Licences are those that the sources state; several"
-        " sets are for research.",
+        "A fifth of tiny_imagenet's classes was kept out for validation; a fifth of the"
+        " batches was augmented (`tasks/augmentation.py`). Licences are those that the sources"
+        " state; several sets are for research.",
         "",
         "## Validation, one draw",
         "",

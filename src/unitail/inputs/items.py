@@ -3,13 +3,13 @@
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput, choice, optional
-from unitail.inputs.cells import joined_reading
+from unitail.inputs.cells import is_missing, joined_reading
 from unitail.inputs.columns import Layout
 from unitail.wording import numbered, shown
 
@@ -145,14 +145,10 @@ def join_items(paths: Sequence[Path], pieces: Sequence[Items]) -> Items:
 def join_examples(first: LabelledItems, second: LabelledItems) -> LabelledItems:
     """Join examples; an item in both takes its label from the second.
 
-    Items are equal if they are the same file or the same text; rows of features never are.
+    Items are equal if they are the same file, the same text, or rows with the same cells.
     """
-    repeated = set() if first.modality is Modality.TABLE else set(map(identity, second.items))
-    kept = [
-        place
-        for place in range(len(first))
-        if not repeated or identity(first.items[place]) not in repeated
-    ]
+    repeated = set(_identities(second, like=first))
+    kept = [place for place, key in enumerate(_identities(first)) if key not in repeated]
     replaced = len(first) - len(kept)
     corrected = (f"{numbered(replaced, 'example')} replaced by a later one",) if replaced else ()
     return LabelledItems(
@@ -169,24 +165,21 @@ def join_examples(first: LabelledItems, second: LabelledItems) -> LabelledItems:
 
 
 def apply_corrections(queries: Items, examples: LabelledItems) -> Items:
-    """Remove corrected items from the queries; their records keep the label and lose the item.
-
-    Rows of features stay, since they have no identity.
-    """
-    if not examples.num_corrections or queries.modality is Modality.TABLE:
+    """Remove corrected items from the queries; their records keep the label and lose the item."""
+    if not examples.num_corrections:
         return queries
-    pairs = list(zip(examples.items, examples.labels, strict=True))[-examples.num_corrections :]
-    corrections = {identity(item): label for item, label in pairs}
-    labels = [corrections.get(identity(item), "") for item in queries.items]
+    pairs = zip(_identities(examples), examples.labels, strict=True)
+    corrections = dict(islice(pairs, len(examples) - examples.num_corrections, None))
+    keys = _identities(queries, like=examples)
+    labels = [corrections.get(key, "") for key in keys]
+    items = keys if queries.modality is Modality.TABLE else queries.items
     kept = [place for place, label in enumerate(labels) if not label]
     places = {place: number for number, place in enumerate(kept)}
     return replace(
         queries,
         items=_subset(queries, kept),
         names=tuple(queries.names[place] for place in kept),
-        given=tuple(
-            (item, label) for item, label in zip(queries.items, labels, strict=True) if label
-        ),
+        given=tuple((item, label) for item, label in zip(items, labels, strict=True) if label),
         records=tuple(
             record
             if record.item is None
@@ -200,11 +193,22 @@ def apply_corrections(queries: Items, examples: LabelledItems) -> Items:
     )
 
 
+def _identities(items: Items, like: Items | None = None) -> list[object]:
+    """Return a key for each item: equal for two names of one file, equal texts and equal rows.
+
+    The cells of a row are compared in the columns of `like`, as they were parsed.
+    """
+    if items.modality is not Modality.TABLE:
+        return list(map(identity, items.items))
+    frame = items.items.reindex(columns=list((like or items).items))  # type: ignore[attr-defined]
+    return [tuple(map(identity, row)) for row in frame.itertuples(index=False, name=None)]
+
+
 def identity(item: object) -> object:
-    """Return a key that is equal for two names of one file, or for two equal texts."""
-    if not isinstance(item, Path):
-        return item
-    return Path(os.path.realpath(item))  # `resolve` would raise for a link to itself
+    """Return a key that is equal for two names of one file, equal texts or equal cells."""
+    if isinstance(item, Path):
+        return Path(os.path.realpath(item))  # `resolve` would raise for a link to itself
+    return None if is_missing(item) else item
 
 
 def _subset(items: Items, places: list[int]) -> Any:  # noqa: ANN401 - a DataFrame, or a tuple

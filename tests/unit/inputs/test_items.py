@@ -79,14 +79,14 @@ def test_only_what_was_corrected_is_not_asked_again(tmp_path: Path) -> None:
 
 
 def test_rows_with_the_same_cells_are_replaced_and_not_answered_again(tmp_path: Path) -> None:
-    table = "size,colour,label\n1.0,red,tall\n2,,small\n3,red,\n4,blue,\n"
+    table = "size,colour,label\n1.0,red,tall\n,blue,small\n3,red,\n4,blue,\n"
     first = _write(tmp_path / "t.csv", table)
     answers = "colour,size,label,answer,probability,state,set,novelty,reason\n"
-    rows = ("red,1,small", ",2,tall", "red,3,small", "blue,4,")
+    rows = ("red,1,small", "blue,,tall", "red,3,small", "blue,4,")
     also = _write(tmp_path / "a.csv", answers + "".join(f"{row},a,1,x,a,0,\n" for row in rows))
     examples = read_labelled(first, also=[also])
     assert examples.labels == ("small", "tall", "small")
-    assert examples.items["size"].tolist() == [1, 2, 3]
+    assert examples.items["size"].isna().tolist() == [False, True, False]
     assert "2 examples replaced by a later one" in examples.ignored
     queries = apply_corrections(read_half_labelled(first, examples), examples)
     assert queries.items["size"].tolist() == [4]

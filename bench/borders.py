@@ -18,7 +18,7 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
-from measuring import Page
+from measuring.page import Page
 from numpy.typing import NDArray
 
 from unitail.estimator.classifier import TailClassifier

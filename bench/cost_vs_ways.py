@@ -22,8 +22,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from cost_vs_ways_report import OUT_OF_MEMORY, cells, crossing, plot
-from measuring import Page, device_name, seconds
+from measuring.cost_vs_ways_report import OUT_OF_MEMORY, cells, crossing, plot
+from measuring.page import Page
+from measuring.timing import device_name, seconds
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from unitail.errors import CannotSolve

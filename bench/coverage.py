@@ -20,7 +20,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from measuring import Page, chosen_tables
+from measuring.banks import chosen_tables
+from measuring.page import Page
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 

@@ -1,4 +1,4 @@
-"""Check that transductive_methods.py predicts the same as easyfsl, episode by episode.
+"""Check that measuring/transductive_methods.py predicts the same as easyfsl, episode by episode.
 
     python3 -m venv PEERS
     PEERS/bin/pip install -c constraints.txt -e . easyfsl==1.5.0
@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from measuring import Page, chosen_banks
+from measuring.banks import chosen_banks
+from measuring.page import Page
+from measuring.transductive_methods import GRID, PREPARATIONS, Peer
 from torch import Tensor
-from transductive_methods import GRID, PREPARATIONS, Peer
 
 from unitail.evaluation.episodes import FixedEpisodes
 from unitail.evaluation.protocol import EvaluationProtocol

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-from measuring import Page
+from measuring.page import Page
 
 from unitail.benchmark.means import DataSetMeans, read_summary
 from unitail.evaluation.result import Outcome

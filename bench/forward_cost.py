@@ -3,8 +3,8 @@
 Shows, in one run, that isolated inference costs n^2 + n m and what a cached support saves:
 
     python bench/forward_cost.py --preset small --out results/forward_cost_cpu.md
-    python bench/forward_cost.py --preset paper --device cuda --out results/forward_cost_gpu.md
 
+With `--preset paper --device cuda`, the same can be measured on a GPU; no page in results/ does so.
 Only ratios within one run mean anything; the seconds depend on the machine.
 """
 
@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from measuring import Page, device_name, seconds
+from measuring.page import Page
+from measuring.timing import device_name, seconds
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measuring import Page
+from measuring.page import Page
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine

@@ -13,7 +13,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from measuring import command_line
+from measuring.page import command_line
 
 from unitail.framework.curves import LearningCurve
 from unitail.framework.validity import Unsolved, judge_together

@@ -16,7 +16,8 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from measuring import Page, add_rows, read_rows
+from measuring.page import Page
+from measuring.row_files import add_rows, read_rows
 from torch import Tensor
 
 from unitail.banks.bank import FeatureBank, named_banks

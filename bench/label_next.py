@@ -23,7 +23,9 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from measuring import Page, add_rows, chosen_banks, read_rows
+from measuring.banks import chosen_banks
+from measuring.page import Page
+from measuring.row_files import add_rows, read_rows
 from numpy.typing import NDArray
 
 from unitail.banks.bank import FeatureBank

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from measuring import Page, chosen_banks
+from measuring.banks import chosen_banks
+from measuring.page import Page
 from numpy.typing import NDArray
 
 from unitail.banks.bank import FeatureBank

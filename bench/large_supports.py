@@ -26,7 +26,8 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
-from measuring import Page, add_rows, read_rows
+from measuring.page import Page
+from measuring.row_files import add_rows, read_rows
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline

@@ -165,7 +165,7 @@ def main() -> None:
         for shape in sys.stdin:
             print(*answer(shape.strip()), flush=True)
         return
-    from measuring import Page  # with this package as it is; another version need not have it
+    from measuring.page import Page  # with this package as it is; another version need not have it
 
     beside = {name: Path(folder) for name, folder in (each.split("=", 1) for each in args.beside)}
     page = Page(

@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from measuring import Page, add_rows, read_rows
+from measuring.page import Page
+from measuring.row_files import add_rows, read_rows
 
 from unitail.banks.bank import FeatureBank, named_banks
 from unitail.benchmark.learners import load_learners

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from measuring import Page
+from measuring.page import Page
 from numpy.typing import NDArray
 from torch import Tensor
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from measuring import Page
+from measuring.page import Page
 from numpy.typing import NDArray
 
 from unitail.encoders.cache import default_cache

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from measuring import Page
+from measuring.page import Page
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score

@@ -22,10 +22,10 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import torch
-import transductive_methods
-from measuring import chosen_tables
-from peers_report import OURS, report
-from transductive_methods import GRID, Peer
+from measuring import transductive_methods
+from measuring.banks import chosen_tables
+from measuring.peers_report import OURS, report
+from measuring.transductive_methods import GRID, Peer
 
 from unitail.banks.bank import FeatureBank
 from unitail.banks.splits import split_classes

@@ -18,7 +18,8 @@ from pathlib import Path
 
 import pandas
 import torch
-from measuring import Page, add_rows, read_rows
+from measuring.page import Page
+from measuring.row_files import add_rows, read_rows
 from torch import Tensor
 
 from unitail.banks.bank import FeatureBank, named_banks

@@ -10,7 +10,7 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-from measuring import Page
+from measuring.page import Page
 from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 

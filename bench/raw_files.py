@@ -11,7 +11,7 @@ splits.
 import argparse
 from pathlib import Path
 
-from measuring import Page
+from measuring.page import Page
 
 from unitail.baselines.linear_probe import LinearProbe, ProbeVariant
 from unitail.baselines.proto_head import ProtoHead, PrototypeVariant

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measuring import Page
+from measuring.page import Page
 from numpy.typing import NDArray
 
 from unitail.banks.bank import FeatureBank

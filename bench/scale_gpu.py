@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from measuring import Page, device_name, wait
+from measuring.page import Page
+from measuring.timing import device_name, wait
 from scale_out import mean_interval
 
 SIDE = 224

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pyarrow
 import pyarrow.parquet
-from measuring import Page
+from measuring.page import Page
 
 from unitail.engines.engine import Chunk, ChunkReport, Work
 from unitail.engines.job import encode_rows

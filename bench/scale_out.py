@@ -33,8 +33,8 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 import torch
-from companions import SIDE, at_work, companions, make_images
-from measuring import Page
+from measuring.companions import SIDE, at_work, companions, make_images
+from measuring.page import Page
 from scipy import stats
 
 from unitail import TailClassifier

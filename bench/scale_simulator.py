@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measuring import Page
+from measuring.page import Page
 from scipy import stats
 
 HOUR = 3600.0

@@ -23,9 +23,18 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from measuring import Page
+from measuring.page import Page
+from measuring.server_load import (
+    Load,
+    Server,
+    Work,
+    images,
+    load_bare,
+    load_server,
+    server,
+    vectors,
+)
 from scipy import stats
-from serving import Load, Server, Work, images, load_bare, load_server, server, vectors
 
 from unitail.wording import numbered
 

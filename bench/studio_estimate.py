@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from measuring import Page, chosen_banks
+from measuring.banks import chosen_banks
+from measuring.page import Page
 from numpy.typing import NDArray
 from studio_latency import RowOf
 

@@ -20,7 +20,7 @@ from collections import Counter
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from measuring import Page
+from measuring.page import Page
 
 from unitail.errors import InvalidInput
 from unitail.studio.changes import ASIDE

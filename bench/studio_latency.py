@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from measuring import Page, device_name
+from measuring.page import Page
+from measuring.timing import device_name
 from numpy.typing import NDArray
 
 from unitail.banks.bank import FeatureBank, named_banks

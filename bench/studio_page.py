@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from measuring import Page, device_name, wait_until
+from measuring.page import Page
+from measuring.timing import device_name, wait_until
 from studio_latency import labelled_studio, read_items, with_sizes
 
 from unitail.studio.studio import Studio

@@ -23,7 +23,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measuring import Page, wait_until
+from measuring.page import Page
+from measuring.timing import wait_until
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -137,7 +138,8 @@ def scroll(page: Any, view: str, *, turns: int, label: bool) -> tuple[NDArray[An
             page.mouse.click(700, 500)
             page.keyboard.press("1")
         page.wait_for_timeout(16)
-    assert page.evaluate("document.getElementById('grid').scrollTop") > turns * WHEEL / 4
+    enough = f"document.getElementById('grid').scrollTop > {turns * WHEEL / 4}"
+    page.wait_for_function(enough)  # else nothing was measured; a busy machine is late
     read = page.evaluate("[window.frames_seen, window.work_seen]")
     return np.array(read[0]), np.array(read[1])
 

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 import table_sets
+from measuring.tables_report import ISOLATED, JOINT, MAX_ASKED, Line, Scores, report
 from numpy.typing import NDArray
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
@@ -33,7 +34,6 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
-from tables_report import ISOLATED, JOINT, MAX_ASKED, Line, Scores, report
 
 from unitail.errors import ColumnWarning, TableSizeWarning
 from unitail.estimator.classifier import TailClassifier

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import pandas
 import torch
-from measuring import Page
+from measuring.page import Page
 from numpy.typing import NDArray
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.linear_model import LogisticRegression

@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from measuring import Page, device_name, wait
+from measuring.page import Page
+from measuring.timing import device_name, wait
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode

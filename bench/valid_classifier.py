@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import table_sets
 import torch
-from measuring import Page
+from measuring.page import Page
 
 from unitail.banks.bank import FeatureBank
 from unitail.estimator.classifier import TailClassifier

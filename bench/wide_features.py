@@ -4,7 +4,9 @@ A model trained by recipes/wide_features.toml on 512-wide features is tested on 
 ones, from classes that it was never trained on with any features:
 
     python bench/wide_features.py --run runs/wide_features --banks BANKS \
-        --out results/wide_features.md
+        --bank efflite0/tiny_imagenet --out results/wide_features_efflite0.md
+    python bench/wide_features.py --run runs/wide_features --banks BANKS \
+        --bank sscd_distilled/tiny_imagenet --out results/wide_features_sscd_distilled.md
 """
 
 import argparse
@@ -12,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
-from measuring import Page
+from measuring.page import Page
 
 from unitail.banks.bank import FeatureBank
 from unitail.banks.splits import split_classes

@@ -30,11 +30,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from campaign import Outcome, Page, command, forked, tree
-from families import FAMILIES
-from family import Case, Family
-from pieces import Crew, Piece
-from seed_inputs import Seeds, preload
+from campaign.families.family import Case, Family
+from campaign.families.registry import FAMILIES
+from campaign.forks import Outcome, command, forked, tree
+from campaign.page import Page
+from campaign.seed_inputs import Seeds, preload
+from campaign.shards import Shard, Workers
 
 from unitail.errors import UserError
 
@@ -198,26 +199,26 @@ def main() -> None:
         if args.case is not None:
             _show(chosen[0], seeds, args, Path(name))
             return
-        crew = Crew(Path(name), args.workers, args.out.with_suffix(".jsonl"), settings,
+        workers = Workers(Path(name), args.workers, args.out.with_suffix(".jsonl"), settings,
                     args.minutes)  # fmt: skip
-        pieces = {each: _pieces(each, seeds, args) for each in chosen}
-        results = crew.do([piece for each in pieces.values() for piece in each])
-    faults = _write_page(args.out, pieces, results)
-    if len(results) == sum(map(len, pieces.values())):
-        crew.finish()
+        shards = {each: _shards(each, seeds, args) for each in chosen}
+        results = workers.run([shard for each in shards.values() for shard in each])
+    faults = _write_page(args.out, shards, results)
+    if len(results) == sum(map(len, shards.values())):
+        workers.finish()
     raise SystemExit(1 if faults else 0)
 
 
 def _write_page(
-    out: Path, pieces: Mapping[Family, Sequence[Piece]], results: Mapping[str, Any]
+    out: Path, shards: Mapping[Family, Sequence[Shard]], results: Mapping[str, Any]
 ) -> int:
     """Write a row for each family; return the number of faults."""
     page = Page(out, "Bad input", "Spoiled inputs of every kind.")
     page.table(["family", "given to commands", "read in Python", *CODES.values(), "faults",
                 "longest, s", "most memory, MiB"])  # fmt: skip
     totals: Counter[str] = Counter()
-    for make, each in pieces.items():
-        records = [results[piece.name] for piece in each if piece.name in results]
+    for make, each in shards.items():
+        records = [results[shard.name] for shard in each if shard.name in results]
         counts = sum((Counter(record["counts"]) for record in records), Counter[str]())
         given = {what: sum(record.get(what, 0) for record in records) for what in GIVEN}
         longest = max((record["seconds"] for record in records), default=0.0)
@@ -246,19 +247,19 @@ def _show(make: Family, seeds: Seeds, args: argparse.Namespace, root: Path) -> N
     raise SystemExit(1 if verdict.fault else 0)
 
 
-def _pieces(make: Family, seeds: Seeds, args: argparse.Namespace) -> list[Piece]:
-    """Split a family into pieces."""
+def _shards(make: Family, seeds: Seeds, args: argparse.Namespace) -> list[Shard]:
+    """Split a family into shards."""
     commands = -(-args.commands * make.weight // sum(each.weight for each in FAMILIES))
     reads = args.reads if make.reads else 0
     return [
         *(
-            Piece(f"{make.name} {first}", partial(_try_commands, make, seeds, [
+            Shard(f"{make.name} {first}", partial(_try_commands, make, seeds, [
                 f"{args.seed} {make.name} {n}" for n in range(first, min(first + 5, commands))
             ]))
             for first in range(0, commands, 5)
         ),
         *(
-            Piece(f"{make.name} read {first}", partial(_try_reads, make, seeds, [
+            Shard(f"{make.name} read {first}", partial(_try_reads, make, seeds, [
                 f"{args.seed} {make.name} read {n}" for n in range(first, min(first + BATCH, reads))
             ]))
             for first in range(0, reads, BATCH)

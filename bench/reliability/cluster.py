@@ -28,7 +28,8 @@ from typing import Any
 
 import numpy as np
 import ray
-from campaign import Page, tree
+from campaign.forks import tree
+from campaign.page import Page
 from disk_and_memory import can_mount
 from ray.cluster_utils import Cluster
 from typer.testing import CliRunner

@@ -19,8 +19,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from campaign import Outcome, Page, command, forked, tree
-from seed_inputs import RECIPE, Seeds, preload
+from campaign.forks import Outcome, command, forked, tree
+from campaign.page import Page
+from campaign.seed_inputs import RECIPE, Seeds, preload
 
 ROOM = (0, 4, 12, 40, 100, 300)
 """KiB left on a full disk, or allowed per file."""

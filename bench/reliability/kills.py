@@ -22,17 +22,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from campaign import Outcome, Page, Started, forked, start, tree, wait
-from kill_jobs import Job, bank, bench, fit, predict, training
-from pieces import Crew, Piece
-from seed_inputs import Seeds, preload
+from campaign.forks import Outcome, Started, forked, start, tree, wait
+from campaign.killed_jobs import Job, bank, bench, fit, predict, training
+from campaign.page import Page
+from campaign.seed_inputs import Seeds, preload
+from campaign.shards import Shard, Workers
 
 from unitail.encoders.cache import FILE, FeatureCache
 
 CALLS = ("fsync", "replace", "rename", "unlink", "mkdir", "rmdir", "open")
 SIGKILL = -int(signal.SIGKILL)
 COMMANDS = ("train", "predict", "fit", "bench")
-PIECE = 10
+SHARD_SIZE = 10
 """Number of kills after which a job runs to its end."""
 COUNTS = ("killed", "in a call", "finished")
 Kill = Callable[[int, random.Random, Path], dict[str, Any]]
@@ -186,15 +187,15 @@ def kill_cache(kills: int, generator: random.Random, root: Path) -> dict[str, An
     return {"killed": kills, "finished": len(vectors), "faults": faults}
 
 
-def pieces_of(name: str, kills: int, seed: int, kill: Kill) -> list[Piece]:
-    """Split a row into pieces of some kills, each with its own seed."""
+def shards_of(name: str, kills: int, seed: int, kill: Kill) -> list[Shard]:
+    """Split a row into shards of some kills, each with its own seed."""
 
-    def piece(first: int) -> Piece:
-        count = min(PIECE, kills - first)
+    def shard(first: int) -> Shard:
+        count = min(SHARD_SIZE, kills - first)
         generator = random.Random(f"{seed} {name} {first}")
-        return Piece(f"{name} {first}", lambda place: kill(count, generator, place))
+        return Shard(f"{name} {first}", lambda place: kill(count, generator, place))
 
-    return [piece(first) for first in range(0, kills, PIECE)]
+    return [shard(first) for first in range(0, kills, SHARD_SIZE)]
 
 
 def main() -> None:
@@ -216,14 +217,16 @@ def main() -> None:
         seeds = Seeds.make(root / "seeds", "tables", "banks")
         rows = rows_of(seeds, root, args.only)
         settings = {"kills": args.kills, "seed": args.seed, "only": args.only}
-        crew = Crew(root, args.workers, args.out.with_suffix(".jsonl"), settings, args.minutes)
-        pieces = {name: pieces_of(name, args.kills, args.seed, kill) for name, kill in rows.items()}
-        done = crew.do([piece for each in pieces.values() for piece in each])
+        workers = Workers(
+            root, args.workers, args.out.with_suffix(".jsonl"), settings, args.minutes
+        )
+        shards = {name: shards_of(name, args.kills, args.seed, kill) for name, kill in rows.items()}
+        done = workers.run([shard for each in shards.values() for shard in each])
     page = Page(args.out, "Kills", f"Every job was to be killed {args.kills} times.")
     page.table(["job", "kills", "of them before a call that changes files", "finished", "faults"])
     faults = 0
-    for name, each in pieces.items():
-        records = [done[piece.name] for piece in each if piece.name in done]
+    for name, each in shards.items():
+        records = [done[shard.name] for shard in each if shard.name in done]
         counts = {key: sum(record.get(key, 0) for record in records) for key in COUNTS}
         own = [fault for record in records for fault in record["faults"]]
         page.row(name, *counts.values(), len(own))
@@ -232,12 +235,12 @@ def main() -> None:
         faults += len(own)
     page.text(
         "*Finished*: runs that came to their end between kills; for the cache, vectors that it"
-        f" held in the end, of 400 for every {PIECE} kills. *Faults*: an error on going on,"
+        f" held in the end, of 400 for every {SHARD_SIZE} kills. *Faults*: an error on going on,"
         " something half-written under its final name, or another result than that of the run"
         " that nobody killed."
     )
-    if len(done) == sum(map(len, pieces.values())):
-        crew.finish()
+    if len(done) == sum(map(len, shards.values())):
+        workers.finish()
     raise SystemExit(1 if faults else 0)
 
 

@@ -20,10 +20,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from campaign import Page, forked
+from campaign.forks import forked
+from campaign.page import Page
+from campaign.seed_inputs import preload
+from campaign.shards import Shard, Workers
 from numpy.typing import NDArray
-from pieces import Crew, Piece
-from seed_inputs import preload
 
 from unitail.encoders.cache import FeatureCache
 from unitail.encoders.encoding import encode_items
@@ -34,7 +35,7 @@ ROUNDING = 1e-9
 """Tolerance of probabilities in double precision, where sums change their order."""
 SINGLE = 1e-4
 """Tolerance of probabilities in single precision."""
-PIECE = 20
+SHARD_SIZE = 20
 """Number of tasks per process."""
 PLAIN: dict[str, Any] = {"random_state": 0, "device": "cpu"}
 
@@ -233,18 +234,18 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
     preload()
-    pieces = {
-        f"tasks {start}": range(start, min(start + PIECE, args.tasks))
-        for start in range(0, args.tasks, PIECE)
+    shards = {
+        f"tasks {start}": range(start, min(start + SHARD_SIZE, args.tasks))
+        for start in range(0, args.tasks, SHARD_SIZE)
     }
     settings = {name: getattr(args, name) for name in ("tasks", "seed", "device", "only")}
     with tempfile.TemporaryDirectory() as folder:
-        crew = Crew(Path(folder), args.workers, args.out.with_suffix(".jsonl"), settings,
+        workers = Workers(Path(folder), args.workers, args.out.with_suffix(".jsonl"), settings,
                     args.minutes)  # fmt: skip
-        done = crew.do([
-            Piece(name, partial(answer, numbers, args)) for name, numbers in pieces.items()
+        done = workers.run([
+            Shard(name, partial(answer, numbers, args)) for name, numbers in shards.items()
         ])  # fmt: skip
-    answered = sum(len(pieces[name]) for name in done)
+    answered = sum(len(shards[name]) for name in done)
     page = Page(args.out, "Same answers", f"{answered:,} random tasks, answered in several ways.")
     page.table(["what differs", "largest difference of a probability", "promised"])
     broken = []
@@ -255,8 +256,8 @@ def main() -> None:
         broken += [name] if not worst <= promised else []
     page.text("The cache: a lot of seven sounds for every tenth task.")
     page.text(f"Promises broken: {', '.join(broken) or 'none'}.")
-    if len(done) == len(pieces):
-        crew.finish()
+    if len(done) == len(shards):
+        workers.finish()
     raise SystemExit(1 if broken else 0)
 
 

@@ -20,8 +20,8 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import numpy as np
-from campaign import Page
-from seed_inputs import Seeds, preload
+from campaign.page import Page
+from campaign.seed_inputs import Seeds, preload
 
 from unitail.cli.main import app
 from unitail.encoders.cache import FeatureCache

@@ -84,7 +84,7 @@ def test_peers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_methods_answer_each_episode_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "bench"))
-    methods = runpy.run_path(str(ROOT / "bench/transductive_methods.py"))
+    methods = runpy.run_path(str(ROOT / "bench/measuring/transductive_methods.py"))
     generator = torch.Generator().manual_seed(0)
     means = 4 * torch.rand(3, 3, 1, 8, generator=generator)
     rows = (means + torch.randn(3, 3, 6, 8, generator=generator)).abs()

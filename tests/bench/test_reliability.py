@@ -30,17 +30,13 @@ SCRIPTS = {
     "disk_and_memory": ["--steps", 1, "--only", "predict --out"],
     "soak": ["--seconds", 0.5],
 }
-NOT_SCRIPTS = {
-    *("bombs", "campaign", "hostile_arrays", "kill_jobs", "mutations", "pieces", "seed_inputs"),
-    *("families", "family", "file_families", "folder_families"),
-}
 ELSEWHERE = {"cluster"}
 """What it runs is in tests/unit/engines/test_ray_cluster.py: a second cluster would take long."""
 
 
 def test_every_campaign_is_run_here() -> None:
     names = {path.stem for path in (ROOT / "bench" / "reliability").glob("*.py")}
-    assert names - NOT_SCRIPTS - ELSEWHERE == set(SCRIPTS)
+    assert names - ELSEWHERE == set(SCRIPTS)
 
 
 def test_rows_that_a_cluster_loses_or_does_twice_are_counted(
@@ -80,11 +76,11 @@ def test_results_name_their_command_and_version(name: str) -> None:
     assert any(cell.strip().isdigit() for row in lines(page) for cell in row)
 
 
-CREW = """
+WORKERS = """
 import json, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from pieces import Crew, Piece
+from campaign.shards import Shard, Workers
 root, seed, bad = Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
 
 def work(name, place):
@@ -93,11 +89,11 @@ def work(name, place):
     assert name != bad, "it is bad"
     return {"name": name}
 
-pieces = [Piece(name, lambda place, name=name: work(name, place)) for name in "abc"]
-crew = Crew(root / sys.argv[5], 1, root / "notes.jsonl", {"seed": seed})
-print(json.dumps(crew.do(pieces)))
+shards = [Shard(name, lambda place, name=name: work(name, place)) for name in "abc"]
+workers = Workers(root / sys.argv[5], 1, root / "notes.jsonl", {"seed": seed})
+print(json.dumps(workers.run(shards)))
 if len(sys.argv) > 6:
-    crew.finish()
+    workers.finish()
 """
 
 
@@ -106,7 +102,7 @@ def test_a_campaign_that_was_stopped_goes_on_with_the_rest(tmp_path: Path) -> No
 
     def run(seed: int, bad: str, *more: str) -> tuple[int, str]:
         output, turn = tmp_path / "output", next(turns)
-        code = finish(fork(CREW, folder, tmp_path, seed, bad, turn, *more, output=output))
+        code = finish(fork(WORKERS, folder, tmp_path, seed, bad, turn, *more, output=output))
         began = (tmp_path / "began").read_text()
         (tmp_path / "began").write_text("")
         return code, began

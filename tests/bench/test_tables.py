@@ -50,11 +50,11 @@ def test_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert rows["iris", "scikit-learn", "5 a class"] == [f"{s['score']:.1f}" for s in scores[:2]]
     run_script("bench/tables.py", *options, monkeypatch=monkeypatch)
     assert len((tmp_path / "scores.jsonl").read_text().splitlines()) == 4, "nothing is new"
-    monkeypatch.setattr("tables_report.default_stamp", lambda: "another model")
+    monkeypatch.setattr("measuring.tables_report.default_stamp", lambda: "another model")
     run_script("bench/tables.py", *options, monkeypatch=monkeypatch)
     lines_now = (tmp_path / "scores.jsonl").read_text().splitlines()
     assert [json.loads(line)["method"] for line in lines_now[4:]] == [OURS, OURS]
-    monkeypatch.setattr("tables_report.default_stamp", lambda: "a third")
+    monkeypatch.setattr("measuring.tables_report.default_stamp", lambda: "a third")
     run_script("bench/tables.py", *options, "--report", monkeypatch=monkeypatch)
     rows = {tuple(row[:3]): row[3:] for row in lines(tmp_path / "README.md")}
     last = json.loads(lines_now[4])
@@ -99,7 +99,7 @@ def test_measured_rises_are_those_to_larger_sizes(monkeypatch: pytest.MonkeyPatc
 
 def test_leads_are_those_on_the_same_draws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "bench"))
-    script = runpy.run_path(str(ROOT / "bench/tables_report.py"))
+    script = runpy.run_path(str(ROOT / "bench/measuring/tables_report.py"))
     scores = script["Scores"](tmp_path / "scores.jsonl")
     for table, start in (("wine", 50), ("iris", 60)):
         for draw in range(3):

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pandas
-from transductive_methods import GRID, Peer
 
+from measuring.transductive_methods import GRID, Peer
 from unitail.benchmark.compare import ROWS_FILE, compare_groups, read_rows
 from unitail.benchmark.means import data_set_means, group_means, grouped
 from unitail.benchmark.report import accuracy_cell, learner_table

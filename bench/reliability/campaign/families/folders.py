@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from bombs import BOMBS
-from campaign import command
-from family import OUT, Case, answered, called, family
-from hostile_arrays import odd_calls
-from mutations import WORDS, spoil, spoil_json, spoil_safetensors, spoil_zip
-from seed_inputs import Seeds
 
+from campaign.families.expanding_files import BOMBS
+from campaign.families.family import OUT, Case, answered, called, family
+from campaign.families.hostile_arrays import odd_calls
+from campaign.families.mutations import WORDS, spoil, spoil_json, spoil_safetensors, spoil_zip
+from campaign.forks import command
+from campaign.seed_inputs import Seeds
 from unitail.banks.bank import FeatureBank, find_banks
 from unitail.banks.importer import CodedBank
 from unitail.benchmark.suite_file import read_suite

@@ -1,4 +1,4 @@
-"""Shared code of the campaigns: work in forked processes under limits, and the result page.
+"""Work in forked processes, under limits.
 
 A new interpreter takes seconds to import torch. So everything is imported once, and each case runs
 in a fork of that process, with limits on its time and on the memory it may add.
@@ -7,7 +7,6 @@ in a fork of that process, with limits on its time and on the memory it may add.
 import os
 import resource
 import signal
-import subprocess
 import sys
 import time
 import traceback
@@ -18,37 +17,12 @@ from pathlib import Path
 
 import torch
 
-from unitail import __version__
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-import measuring
-
-__all__ = ["GIB", "Outcome", "Page", "command", "ended", "forked", "start", "tree", "wait"]
-
 GIB = 2**30
 SECONDS = 30
 """Limit of CPU seconds after which a case counts as hanging."""
 PATIENCE = 10
 """Wall-clock limit per CPU second, since other processes may use the cores."""
 STDOUT, STDERR = "stdout.txt", "stderr.txt"
-
-
-class Page(measuring.Page):
-    """A page that states the version under test and the date."""
-
-    def __init__(self, path: Path, title: str, about: str) -> None:
-        """Write the head."""
-        super().__init__(path, title, f"{about} {_version()} of {time.strftime('%Y-%m-%d')}.")
-
-
-def _version() -> str:
-    """Return the commit, or the version if there is none."""
-    arguments = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
-    try:
-        result = subprocess.run(arguments, capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        return f"Version {__version__}"
-    return f"Commit {result.stdout.strip()}"
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """All families of bad input."""
 
-from file_families import (
+from campaign.families.files import (
     images,
     names,
     sounds,
@@ -10,7 +10,7 @@ from file_families import (
     tables_parquet,
     tables_xlsx,
 )
-from folder_families import (
+from campaign.families.folders import (
     banks,
     bombs,
     caches,

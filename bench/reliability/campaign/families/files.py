@@ -6,10 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from family import Case, answered, family
-from mutations import NAMES, spoil, spoil_json, spoil_lines, spoil_zip
-from seed_inputs import CLASSES, Seeds
-
+from campaign.families.family import Case, answered, family
+from campaign.families.mutations import NAMES, spoil, spoil_json, spoil_lines, spoil_zip
+from campaign.seed_inputs import CLASSES, Seeds
 from unitail.encoders.images import read_image
 from unitail.encoders.sounds import read_sound
 from unitail.inputs.read import read_labelled

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measuring import wait_until
 from PIL import Image
 
+from measuring.timing import wait_until
 from unitail.client import Client
 from unitail.estimator.classifier import TailClassifier
 

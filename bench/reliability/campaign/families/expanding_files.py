@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from mutations import zipped
+
+from campaign.families.mutations import zipped
 
 
 def _pixels(mode: str, width: int, height: int, form: str) -> bytes:

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from seed_inputs import Seeds
-
+from campaign.seed_inputs import Seeds
 from unitail.errors import UserError
 
 OUT = "out.csv"

@@ -8,8 +8,8 @@ from typing import Any
 
 import pandas
 import table_sets
-from measuring import Page
 
+from measuring.page import Page
 from unitail.framework.statistics import MeanInterval
 from unitail.learners.fingerprints import default_stamp
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from campaign import command, tree
-from seed_inputs import RECIPE, Seeds
 
+from campaign.forks import command, tree
+from campaign.seed_inputs import RECIPE, Seeds
 from unitail.banks.bank import FeatureBank
 from unitail.banks.manifest import BankManifest, FeatureType
 from unitail.banks.writer import BankWriter

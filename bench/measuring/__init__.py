@@ -1,0 +1,1 @@
+"""What scripts of bench/ import: timing, rows of results, pages. Nothing here is a script."""

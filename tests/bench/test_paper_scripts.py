@@ -246,7 +246,7 @@ class Forked:
 
 
 @pytest.mark.slow
-def test_paper_runs_trains_measures_and_goes_on(
+def test_paper_runs_trains_measures_and_resumes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_coded(tmp_path / "sample", "efflite0/rsscn7", 6, 8)

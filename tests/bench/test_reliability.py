@@ -97,7 +97,7 @@ if len(sys.argv) > 6:
 """
 
 
-def test_a_campaign_that_was_stopped_goes_on_with_the_rest(tmp_path: Path) -> None:
+def test_a_campaign_that_was_stopped_resumes_with_the_rest(tmp_path: Path) -> None:
     folder, turns = ROOT / "bench" / "reliability", iter(range(9))
 
     def run(seed: int, bad: str, *more: str) -> tuple[int, str]:

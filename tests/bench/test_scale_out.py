@@ -76,7 +76,7 @@ def _costs(path: Path, *, two: float = 32.0, share: float = 0.8, slower: float =
     return path
 
 
-def test_the_simulator_foretells_two_workers_from_one(
+def test_the_simulator_predicts_two_workers_from_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page, costs = tmp_path / "simulated.md", _costs(tmp_path / "costs.json")
@@ -93,7 +93,7 @@ def test_the_simulator_foretells_two_workers_from_one(
     assert efficiency[3] < 0.5 < efficiency[2]  # many GPUs wait for the store
 
 
-def test_a_run_that_the_simulator_does_not_foretell_is_named(
+def test_a_run_that_the_simulator_does_not_predict_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Workers that hinder each other; and a machine of which others take half meanwhile."""
@@ -109,7 +109,7 @@ def test_a_run_that_the_simulator_does_not_foretell_is_named(
         assert "Beyond 15%: ray, 2 workers." in page.read_text()
 
 
-def test_workers_that_hinder_each_other_are_foretold_from_one_beside_another(
+def test_workers_that_slow_each_other_are_predicted_from_one_beside_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page, costs = tmp_path / "simulated.md", _costs(tmp_path / "costs.json", two=20.0, slower=1.6)

@@ -120,7 +120,7 @@ def test_info_names_a_bad_bank_and_lists_the_others(tmp_path: Path) -> None:
         (["check", "{}/none"], "none is not a folder"),
     ],
 )
-def test_mistakes_are_told(tmp_path: Path, command: list[str], message: str) -> None:
+def test_mistakes_are_reported(tmp_path: Path, command: list[str], message: str) -> None:
     result = _run(*(part.format(tmp_path) for part in command))
     assert isinstance(result.exception, InvalidBank)
     with pytest.raises(InvalidBank, match=message):

@@ -105,7 +105,7 @@ def test_options_reach_the_protocol(folders: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_killed_benchmark_goes_on(folders: Path) -> None:
+def test_a_killed_benchmark_resumes(folders: Path) -> None:
     options = _options(folders, "--learner=proto_head_paper")
     killed = fork(KILLED_AFTER_A_RESULT, *options, output=folders / "output")
     assert finish(killed) == -signal.SIGKILL, (folders / "output").read_text()
@@ -128,7 +128,7 @@ def test_a_killed_benchmark_goes_on(folders: Path) -> None:
         (["--device=tpu"], "device is unknown: got 'tpu'; allowed: auto, cpu"),
     ],
 )
-def test_mistakes_are_told(folders: Path, options: list[str], message: str) -> None:
+def test_mistakes_are_reported(folders: Path, options: list[str], message: str) -> None:
     result = _run(*_options(folders, *(each.format(folders) for each in options)))
     assert isinstance(result.exception, UserError), result.output
     with pytest.raises(UserError, match=message):

@@ -39,7 +39,7 @@ def test_info_counts_by_encoder(folder: Path) -> None:
     assert lines[2:] == ["vectors: 3", "        1  no name (f2)", "        2  Net (0123456789ab)"]
 
 
-def test_trouble_is_told(folder: Path) -> None:
+def test_problems_are_reported(folder: Path) -> None:
     (folder / FILE).mkdir(parents=True)
     result = _run("info")
     assert result.exit_code == 0
@@ -56,7 +56,7 @@ def test_clear_asks_before(folder: Path) -> None:
     assert FeatureCache(folder).info().entries == 0
 
 
-def test_clear_does_not_ask_if_told_so(folder: Path) -> None:
+def test_clear_does_not_ask_with_yes(folder: Path) -> None:
     FeatureCache(folder).put_many("net", {"a": VECTORS["a"]})
     result = _run("clear", "--yes")
     assert result.output == f"Removed 1 vector from {folder}.\n"

@@ -71,13 +71,13 @@ def test_groups_and_shots_can_be_chosen(results: Path) -> None:
         (["good", "bad", "--shots", "3"], "no rows of such shots: got 3; allowed: 1; 5"),
     ],
 )
-def test_mistakes_are_told(results: Path, arguments: list[str], message: str) -> None:
+def test_mistakes_are_reported(results: Path, arguments: list[str], message: str) -> None:
     result = _run(results, *arguments)
     assert isinstance(result.exception, UserError), result.output
     with pytest.raises(UserError, match=message):
         raise result.exception
 
 
-def test_a_folder_without_results_is_told(tmp_path: Path) -> None:
+def test_a_folder_without_results_is_reported(tmp_path: Path) -> None:
     result = _run(tmp_path, "good", "bad")
     assert "holds no results of a benchmark" in str(result.exception)

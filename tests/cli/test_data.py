@@ -41,7 +41,7 @@ def test_info_says_where_to_get_it_and_what_is_expected() -> None:
     assert all(_run("info", name).exit_code == 0 for name in catalogue())
 
 
-def test_prepare_checks_encodes_and_goes_on(tmp_path: Path) -> None:
+def test_prepare_checks_encodes_and_resumes(tmp_path: Path) -> None:
     write_sounds(tmp_path / "genres", count=2)
     (tmp_path / "genres" / "hum" / "broken.wav").write_bytes(b"no sound")
     options = ("--root", tmp_path, "--out", tmp_path / "banks", "--device", "cpu")

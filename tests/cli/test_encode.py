@@ -70,7 +70,7 @@ class Sizes(Encoder):
 """
 
 
-def test_an_encoder_of_ones_own_makes_banks(tmp_path: Path) -> None:
+def test_a_custom_encoder_makes_banks(tmp_path: Path) -> None:
     folder, file = write_sounds(tmp_path / "sounds"), tmp_path / "mine.py"
     file.write_text(OWN)
     command = [str(folder), "-o", str(tmp_path / "bank"), "--encoder", f"{file}:Sizes"]

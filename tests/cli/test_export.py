@@ -35,10 +35,10 @@ def test_fewer_examples_than_classes_are_refused(tmp_path: Path) -> None:
     assert "there are fewer examples than classes: got --support 3 --classes 5" in sentence
 
 
-def test_what_is_no_model_is_told(tmp_path: Path) -> None:
+def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
     assert error_of(UserError, tmp_path / "nothing", "--onnx", tmp_path / "a")
 
 
-def test_a_place_that_cannot_be_written_to_is_told_before_any_work(tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_to_is_reported_before_any_work(tmp_path: Path) -> None:
     file = tmp_path / "none" / "a.onnx"
     assert f"{file} cannot be written: got no folder" in error_of(UserError, "x", "--onnx", file)

@@ -116,7 +116,7 @@ def test_tables(tables: tuple[Path, Path], tmp_path: Path) -> None:
     assert "Encoder: columns." in output
 
 
-def test_a_table_without_a_column_is_told(tables: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a_table_without_a_column_is_reported(tables: tuple[Path, Path], tmp_path: Path) -> None:
     model = tmp_path / "my.model"
     _run("fit", tables[0], "--save", model)
     tables[1].write_text("size,day\n1.0,2026-01-01\n")
@@ -148,7 +148,7 @@ def test_another_revision_of_the_encoder_is_refused(
 
 @pytest.mark.parametrize("name", ["classifier.json", "support.safetensors"])
 @pytest.mark.parametrize("damage", ["cut", "gone"])
-def test_damaged_folders_are_told_in_one_sentence(
+def test_damaged_folders_are_reported_in_one_sentence(
     name: str, damage: str, tables: tuple[Path, Path], tmp_path: Path
 ) -> None:
     model = tmp_path / "my.model"
@@ -163,7 +163,7 @@ def test_damaged_folders_are_told_in_one_sentence(
     assert "\n" not in message
 
 
-def test_wrong_folders_are_told(tables: tuple[Path, Path], tmp_path: Path) -> None:
+def test_wrong_folders_are_reported(tables: tuple[Path, Path], tmp_path: Path) -> None:
     message = _error(InvalidCheckpoint, "predict", "--model", tmp_path / "nope", tables[1])
     assert "nope is not a model: got no such folder; allowed: a folder that `unitail fit" in message
     message = _error(InvalidCheckpoint, "predict", "--model", tmp_path, tables[1])

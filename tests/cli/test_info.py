@@ -13,7 +13,9 @@ app = typer.Typer(pretty_exceptions_enable=False)
 app.command()(info)
 
 
-def test_what_is_here_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_versions_encoders_and_extras_are_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("UNITAIL_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(installation, "EXTRAS", {"odd": ("no-such-package",), "fine": ("numpy",)})
     result = CliRunner().invoke(app, [])
@@ -27,7 +29,7 @@ def test_what_is_here_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert lines["cache"].startswith(f"{tmp_path / 'cache'}: 0 vectors, 0 bytes of at most ")
 
 
-def test_trouble_is_told_and_does_not_stop_it(
+def test_problems_are_reported_and_do_not_stop_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "features-1.sqlite").mkdir()

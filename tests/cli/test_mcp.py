@@ -6,7 +6,7 @@ from unitail.cli.main import app
 from unitail.errors import InvalidInput, MissingExtra
 
 
-def test_what_is_not_there_is_told() -> None:
+def test_a_missing_path_is_reported() -> None:
     result = CliRunner().invoke(app, ["mcp", "nothing-here"])
     assert isinstance(result.exception, InvalidInput), result.output
 

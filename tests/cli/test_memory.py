@@ -42,7 +42,7 @@ def test_a_thread_that_dies_for_want_of_memory_ends_the_command(when: str, tmp_p
     assert output.read_bytes() == PLAIN
 
 
-def test_other_errors_of_threads_are_told_as_ever(tmp_path: Path) -> None:
+def test_other_errors_of_threads_are_reported_as_usual(tmp_path: Path) -> None:
     output = tmp_path / "output"
     work = "thread = threading.Thread(target=int, args=['x']); thread.start(); thread.join()"
     assert finish(fork(COMMAND.format(work=work), output=output)) == 0

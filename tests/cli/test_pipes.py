@@ -64,7 +64,7 @@ def test_all_json_lines_arrive(tables: Path, tmp_path: Path) -> None:
     assert [json.loads(line)["row"] for line in lines] == list(range(1, ROWS + 1))
 
 
-def test_a_bug_is_not_told_as_an_unreadable_file() -> None:
+def test_a_bug_is_not_reported_as_an_unreadable_file() -> None:
     code = "import unitail.cli.main as command; command.app = lambda: 1 / 0; command.main()"
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
@@ -95,7 +95,7 @@ def test_answers_are_not_computed_for_an_output_that_is_closed(tables: Path) -> 
     assert said.startswith("unitail: standard output is closed: got --out -; allowed: an open")
 
 
-def test_names_that_are_no_text_are_said_all_the_same(tables: Path) -> None:
+def test_names_that_are_not_text_are_reported_all_the_same(tables: Path) -> None:
     arguments = ["predict", tables / "support.csv", tables / "support.csv", "--label-column=kind"]
     out = os.fsdecode(bytes(tables / "answers") + b"\xff.csv")
     output = tables / "output"

@@ -38,7 +38,7 @@ def _help(command: str) -> str:
 
 
 @pytest.mark.parametrize("command", ["", "studio", "data", "bank", "cache", *COMMANDS])
-def test_no_help_speaks_python(command: str) -> None:
+def test_no_help_text_contains_python(command: str) -> None:
     text = _help(command)
     assert re.findall(r"<\w[^>]*>|list\[", text) == []
     assert not re.search(r"\b(SUPPORT|QUERIES)\b", text)

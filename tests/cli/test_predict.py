@@ -126,7 +126,7 @@ def test_unreadable_files_are_listed_and_the_exit_code_is_1(
     assert "encoded before" not in without.output
 
 
-def test_names_that_are_no_text_are_told_and_written(
+def test_names_that_are_not_text_are_reported_and_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _fake_encoder(monkeypatch)
@@ -169,7 +169,7 @@ def test_lines_of_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert ["bbbb", "B"] in lines
 
 
-def test_mistakes_are_told_before_any_work(tables: tuple[Path, Path], tmp_path: Path) -> None:
+def test_mistakes_are_reported_before_any_work(tables: tuple[Path, Path], tmp_path: Path) -> None:
     assert "ends in .csv or .jsonl or .parquet or .xlsx or .json" in _error(
         *tables, "--out", tmp_path / "x.txt"
     )

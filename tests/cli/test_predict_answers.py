@@ -125,7 +125,7 @@ def test_rows_of_features_may_be_half_labelled_and_answered_again() -> None:
     ],
 )
 @pytest.mark.usefixtures("letters")
-def test_nothing_to_answer_is_told(text: str, message: str) -> None:
+def test_nothing_to_answer_is_reported(text: str, message: str) -> None:
     Path("t.csv").write_text(text)
     with pytest.raises(UserError, match=message):
         CliRunner().invoke(app, ["t.csv"], catch_exceptions=False)

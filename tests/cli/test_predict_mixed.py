@@ -51,7 +51,7 @@ def _answers(path: str) -> list[Any]:
     return [row["answer"] for row in json.loads(Path(path).read_text())["answers"]]
 
 
-def test_all_columns_are_used_and_it_is_said_how() -> None:
+def test_all_columns_are_used_and_a_note_says_how() -> None:
     said = _output(
         _run("predict", "labelled.csv", "new.csv", "--out", "a.json", "--report", "r.html")
     )

@@ -106,7 +106,7 @@ def test_a_second_copy_does_nothing() -> None:
     assert "2 files were there already." in " ".join(result.output.split())
 
 
-def test_mistakes_are_told_before_any_work() -> None:
+def test_mistakes_are_reported_before_any_work() -> None:
     for arguments, message in (
         (("--sort-into", "new/sorted"), "which is read"),
         (("--sort-into", "out", "--sort-by", "burn"), "allowed: copy, link, move"),

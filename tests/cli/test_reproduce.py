@@ -43,7 +43,7 @@ def test_killed_and_resumed_it_measures_nothing_twice(tmp_path: Path) -> None:
     assert str(tmp_path) not in text + page
 
 
-def test_a_wrong_suite_is_told_before_anything_is_measured(tmp_path: Path) -> None:
+def test_a_wrong_suite_is_reported_before_anything_is_measured(tmp_path: Path) -> None:
     result = CliRunner().invoke(main.app, _options(tmp_path, "--suite=smoke", "--suite=other"))
     assert isinstance(result.exception, UserError)
     assert "unknown suite: got other" in str(result.exception)

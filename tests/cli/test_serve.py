@@ -22,7 +22,7 @@ def error_of(kind: type[UserError], *arguments: object) -> str:
 
 
 @pytest.mark.slow
-def test_the_command_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
+def test_the_command_serves_until_it_is_stopped(tmp_path: Path) -> None:
     folder = vector_classifier().save(tmp_path / "blobs")
     token = tmp_path / "token"
     token.write_text(TOKEN + "\n")
@@ -55,7 +55,7 @@ def test_others_are_not_listened_to_without_a_token(tmp_path: Path) -> None:
     assert sentence.startswith("a server that others can reach needs a token: got host 0.0.0.0")
 
 
-def test_a_port_that_is_taken_is_told_before_anything_is_loaded(tmp_path: Path) -> None:
+def test_a_port_that_is_taken_is_reported_before_anything_is_loaded(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         sentence = error_of(InvalidConfig, tmp_path / "nothing", "--port", port)
@@ -72,7 +72,7 @@ def test_answers_do_not_wait_for_packets_to_be_full() -> None:
         assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
-def test_what_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_path_is_reported(tmp_path: Path) -> None:
     assert "does not exist" in error_of(InvalidInput, tmp_path / "nothing", "--port", 0)
 
 

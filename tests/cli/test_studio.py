@@ -50,7 +50,9 @@ def test_results_are_written_without_the_page(table: Path, tmp_path: Path) -> No
     assert (tmp_path / ".unitail" / "t.csv.studio.db").exists()
 
 
-def test_labels_of_what_is_gone_are_told_on_the_error_stream(table: Path, tmp_path: Path) -> None:
+def test_labels_of_what_is_gone_are_reported_on_the_error_stream(
+    table: Path, tmp_path: Path
+) -> None:
     run("export", table, "--out", tmp_path / "a.csv")
     table.write_text(TABLE.replace("8,8,b\n", ""))
     result = CliRunner().invoke(
@@ -60,7 +62,7 @@ def test_labels_of_what_is_gone_are_told_on_the_error_stream(table: Path, tmp_pa
     assert "unitail: 1 label of items that no longer exist.\n" in result.stderr
 
 
-def test_files_that_vanish_while_they_are_exported_are_told(
+def test_files_that_vanish_while_they_are_exported_are_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "pictures"
@@ -92,7 +94,7 @@ def test_labels_may_lie_elsewhere(table: Path, tmp_path: Path) -> None:
     assert not (tmp_path / ".unitail").exists()
 
 
-def test_what_cannot_be_is_told_before_any_work(table: Path, tmp_path: Path) -> None:
+def test_impossible_options_are_refused_before_any_work(table: Path, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="there is nothing to write: got neither --out nor"):
         run("export", table)
     with pytest.raises(CannotWrite, match="unsupported file extension"):

@@ -22,11 +22,11 @@ def repeated(texts: Iterable[str]) -> set[str]:
     return {name for name, count in places.items() if count > 1}
 
 
-def test_no_two_classes_are_called_alike() -> None:
+def test_no_two_classes_share_a_name() -> None:
     paths = [path for path in SOURCE.rglob("*.py") if path != SOURCE / SAID_TO_CLIENTS]
     assert repeated(path.read_text() for path in paths) - STUDIO == set()
 
 
-def test_what_is_called_alike_is_named() -> None:
+def test_shared_names_are_listed() -> None:
     assert repeated(["class A: ...\nclass _B: ...", "class A: ...\nclass _B: ..."]) == {"A"}
     assert repeated(["class A: ...", "class B: ..."]) == set()

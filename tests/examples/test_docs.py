@@ -27,7 +27,7 @@ def test_the_guides_have_examples() -> None:
     assert names >= {"index.md", "reproduce.md", "training.md", *guides}
 
 
-def test_the_file_with_a_learner_of_ones_own_is_one(tmp_path: Path) -> None:
+def test_the_file_with_a_custom_learner_is_one(tmp_path: Path) -> None:
     page = (DOCS / "reproduce.md").read_text()
     file = tmp_path / "mine.py"
     file.write_text(page.split("```py\n")[1].split("```")[0])

@@ -35,7 +35,7 @@ def test_the_six_lines_print_what_stands_below_them() -> None:
     assert printed(code) == text
 
 
-def test_simple_methods_have_what_is_said_of_them() -> None:
+def test_simple_methods_score_what_the_page_states() -> None:
     pixels, y = load_digits(return_X_y=True)
     scaled, known = pixels / 16, np.where(np.arange(len(y)) < 20, y, -1)
 

@@ -42,7 +42,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("files")
-def test_the_commands_do_what_is_said() -> None:
+def test_the_commands_do_what_the_page_states() -> None:
     section = README.split("## Files in, answers out")[1].split("\n## ")[0]
     commands = [
         line.split("#")[0].split("|")[0] for line in re.findall(r"^unitail .*$", section, re.M)

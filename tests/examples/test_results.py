@@ -51,7 +51,7 @@ def test_only_episodes_that_all_answered_are_compared(tmp_path: Path) -> None:
     assert set(kept["episode"]) == {0, 1, 2}
 
 
-def test_other_episodes_are_told_by_hashes_or_by_answers() -> None:
+def test_other_episodes_are_recognised_by_hashes_or_by_answers() -> None:
     same = SCRIPT["same_episodes"]
     first = rows_of("a", {"x": 0.5, "y": 0.25})
     assert same(first, rows_of("b", {"x": 0.1, "y": 0.2}))

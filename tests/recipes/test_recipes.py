@@ -56,7 +56,7 @@ def test_the_recipes_are_found_wherever_the_tests_run() -> None:
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=_ids)
-def test_a_recipe_can_be_read_and_its_header_tells_how_to_run_it(path: Path) -> None:
+def test_a_recipe_can_be_read_and_its_header_states_how_to_run_it(path: Path) -> None:
     assert isinstance(read_recipe(path), Recipe)
     header = path.read_text().split("\n[", 1)[0]
     banks = " --banks BANKS" if "[sources.banks]" in path.read_text() else ""

@@ -80,7 +80,7 @@ def test_an_isometry_into_more_coordinates_changes_nothing(visibility: Visibilit
 
 
 @both_ways
-def test_with_a_limit_of_coordinates_their_order_signs_and_scale_still_mean_nothing(
+def test_with_a_limit_of_coordinates_their_order_signs_and_scale_still_do_not_matter(
     visibility: Visibility,
 ) -> None:
     """What is left where coordinates count one by one; zeros may be appended, too."""
@@ -110,7 +110,7 @@ def test_other_changes_of_coordinates_do_matter(visibility: Visibility) -> None:
 @both_ways
 @settings(max_examples=20, deadline=None)
 @given(names=st.permutations(range(4)), order=st.permutations(range(9)))
-def test_names_of_classes_and_order_of_examples_mean_nothing(
+def test_names_of_classes_and_order_of_examples_do_not_matter(
     visibility: Visibility, names: list[int], order: list[int]
 ) -> None:
     episode = random_episode((3, 1, 2, 3))

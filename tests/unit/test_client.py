@@ -23,7 +23,7 @@ def test_an_address_is_a_url(url: str) -> None:
         Client(url)
 
 
-def test_a_service_that_is_not_there_is_told() -> None:
+def test_a_service_that_is_not_there_is_reported() -> None:
     client = Client("http://127.0.0.1:9")
     with pytest.raises(Refused, match=r"127\.0\.0\.1 does not answer") as caught:
         client.classifiers()

@@ -225,7 +225,7 @@ def test_a_file_without_permission_is_not_called_missing(
         regular(path)
 
 
-def test_a_folder_that_cannot_be_replaced_is_told_before_any_work(
+def test_a_folder_that_cannot_be_replaced_is_reported_before_any_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "model").mkdir()

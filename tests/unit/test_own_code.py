@@ -59,7 +59,7 @@ def test_names_of_the_package_are_not_files() -> None:
         ("{}x.py:Mine", r"x\.py does not exist: got no such file; allowed: FILE\.py:NAME"),
     ],
 )
-def test_mistakes_are_told(file: Path, name: str, message: str) -> None:
+def test_mistakes_are_reported(file: Path, name: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
         own_object(name.format(file), "embed")
 

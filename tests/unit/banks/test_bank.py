@@ -40,7 +40,7 @@ def test_the_hashes_are_those_of_the_files(tmp_path: Path) -> None:
     assert manifest.labels_sha256 == sha256_of(tmp_path / "bank" / "labels.npy")
 
 
-def test_verifying_tells_its_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_verifying_reports_its_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("unitail.banks.bank.CHUNK_ROWS", 5)
     progress: list[tuple[int, int]] = []
     write_bank(tmp_path / "bank").verify(lambda done, rows: progress.append((done, rows)))

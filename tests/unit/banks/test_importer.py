@@ -71,7 +71,7 @@ def test_names_come_from_the_path_unless_given(tmp_path: Path) -> None:
     assert plain.manifest.source.startswith("animals.npz, 8 bits, coding sqrt, sha256 ")
 
 
-def test_an_interrupted_import_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_import_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("unitail.banks.importer.CHUNK_ROWS", 20)
     path = _save(tmp_path / "toy" / "animals.npz", **_coded("linear"))
 
@@ -219,7 +219,7 @@ def test_a_small_archive_does_not_take_all_memory(
         import_bank(path, tmp_path / "bank")
 
 
-def test_an_archive_that_is_locked_is_told(tmp_path: Path) -> None:
+def test_an_archive_that_is_locked_is_reported(tmp_path: Path) -> None:
     path = _npz(tmp_path / "toy" / "animals.npz", zipfile.ZIP_STORED)
     data = bytearray(path.read_bytes())
     for at in range(len(data) - 4):

@@ -52,7 +52,7 @@ def test_python_objects_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="only Linux tells")
-def test_the_system_is_told_of_random_reads(tmp_path: Path) -> None:
+def test_the_system_is_advised_of_random_reads(tmp_path: Path) -> None:
     """Linux marks such a mapping with the flag rr."""
     np.save(tmp_path / "rows.npy", np.zeros((4, 3), np.float32))
     rows = map_array(tmp_path / "rows.npy", np.dtype(np.float32), (4, 3))
@@ -77,7 +77,9 @@ def _flags(path: Path) -> list[str]:
         ("{'descr': '<f4', 'fortran_order': False, 'shape': (-2, -2)}", r"the shape \(-2, -2\)"),
     ],
 )
-def test_a_header_that_makes_no_sense_is_told(tmp_path: Path, header: str, message: str) -> None:
+def test_a_header_that_makes_no_sense_is_reported(
+    tmp_path: Path, header: str, message: str
+) -> None:
     path, text = tmp_path / "rows.npy", header.encode() + b"\n"
     path.write_bytes(b"\x93NUMPY\1\0" + len(text).to_bytes(2, "little") + text + bytes(16))
     with pytest.raises(InvalidBank, match=message):

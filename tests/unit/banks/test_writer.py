@@ -36,7 +36,7 @@ FULL = (
 )
 
 
-def test_a_full_disk_found_on_syncing_is_told_and_loses_nothing(
+def test_a_full_disk_found_on_syncing_is_reported_and_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     features, indices = rows_of(SIZES, WIDTH)
@@ -53,7 +53,7 @@ def test_a_full_disk_found_on_syncing_is_told_and_loses_nothing(
     _check_continued_at_30(tmp_path)
 
 
-def test_a_full_disk_found_on_writing_is_told_and_loses_nothing(
+def test_a_full_disk_found_on_writing_is_reported_and_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("io.FileIO", _FullDisk)
@@ -103,7 +103,7 @@ def test_nothing_is_written_after_an_error_of_the_disk(
     assert write_rest(tmp_path / "bank") == 0
 
 
-def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(CannotWrite, match=r"could not be written: got .*Not a directory"):
         write_rest(tmp_path / "file" / "bank")

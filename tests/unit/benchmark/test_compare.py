@@ -94,7 +94,7 @@ def test_protocols_are_not_mixed_up() -> None:
     assert comparison.data_sets == ("net/birds, 5-way 1-shot", "net/birds, 5-way 5-shot")
 
 
-def test_no_difference_is_said_to_be_none() -> None:
+def test_a_difference_that_cannot_be_shown_is_reported_as_such() -> None:
     comparison = compare_accuracies("a", "b", {"net/birds": np.array([0.1, -0.1, 0.1, -0.1])})
     assert not comparison.shown
     assert str(comparison).startswith(

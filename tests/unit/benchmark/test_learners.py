@@ -67,7 +67,7 @@ def test_some_can_be_chosen(runs: Path) -> None:
     assert [each.name for each in learners] == ["second", "proto_head_paper"]
 
 
-def test_mistakes_are_told(runs: Path) -> None:
+def test_mistakes_are_reported(runs: Path) -> None:
     with pytest.raises(UserError, match=r"unknown learner: got third; allowed: .*first, second"):
         load_learners(runs, ["third"])
     shutil.copytree(runs / "first", runs / "proto_head_paper")
@@ -159,7 +159,7 @@ class tail(Nearest):
 """
 
 
-def test_a_learner_of_ones_own_takes_part(runs: Path) -> None:
+def test_a_custom_learner_takes_part(runs: Path) -> None:
     file = runs / "mine.py"
     file.write_text(OWN)
     named, own = load_learners(runs, ["first", f"{file}:Nearest"], own=True)
@@ -181,7 +181,7 @@ def test_a_file_that_a_suite_names_is_not_run(runs: Path) -> None:
         load_learners(runs, [f"{runs}/evil.py:x"])
 
 
-def test_a_run_that_is_called_like_a_file_is_a_run(
+def test_a_run_with_the_name_of_a_file_is_a_run(
     runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever hands over a folder of runs may call them what they like."""

@@ -99,7 +99,7 @@ def test_what_is_done_is_not_done_again(tmp_path: Path, tables: list[BenchTable]
         assert new.evaluations["cannot"].outcome is Outcome.CANNOT
 
 
-def test_an_interrupted_run_goes_on(tmp_path: Path, tables: list[BenchTable]) -> None:
+def test_an_interrupted_run_resumes(tmp_path: Path, tables: list[BenchTable]) -> None:
     with pytest.raises(KeyboardInterrupt):
         _bench(tmp_path, tables, it=Counter(limit=2 * ASKED + 1)).run()
     again = Counter()

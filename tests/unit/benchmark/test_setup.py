@@ -16,7 +16,7 @@ def smoke(folder: Path, **changes: object) -> BenchSetup:
     )
 
 
-def test_learners_of_the_suite_that_are_not_here_are_told_not_missed(tmp_path: Path) -> None:
+def test_absent_learners_of_the_suite_are_listed_and_no_error(tmp_path: Path) -> None:
     setup = smoke(tmp_path)
     run, tested = setup.open()
     assert setup.absent == ["nobody"]

@@ -70,7 +70,7 @@ def test_the_papers_asterisks() -> None:
         (("[2]", "2"), r"mine\.shots has the wrong type: got 2; allowed: a list"),
     ],
 )
-def test_mistakes_are_told(tmp_path: Path, change: tuple[str, str], message: str) -> None:
+def test_mistakes_are_reported(tmp_path: Path, change: tuple[str, str], message: str) -> None:
     path = _write(tmp_path, OWN.replace(*change))
     with pytest.raises(UserError, match=message):
         read_suite(path)

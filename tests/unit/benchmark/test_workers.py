@@ -37,7 +37,7 @@ def test_two_processes_measure_what_one_does(tmp_path: Path) -> None:
         assert np.array_equal(mine.accuracy, other.accuracy)
 
 
-def test_a_process_that_ends_early_is_told() -> None:
+def test_a_process_that_ends_early_is_reported() -> None:
     context = multiprocessing.get_context("spawn")
     workers = [context.Process(target=os._exit, args=(code,)) for code in (0, 7)]
     for worker in workers:

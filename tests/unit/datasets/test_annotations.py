@@ -20,7 +20,7 @@ def test_sizes_count_images_not_boxes(tmp_path: Path) -> None:
         assert label == f"species {Path(path).parent.name}"
 
 
-def test_files_that_do_not_agree_are_told(tmp_path: Path) -> None:
+def test_files_that_do_not_agree_are_reported(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"bboxes\.json cannot be read: got FileNotFoundError"):
         INDEX.read(tmp_path, Modality.IMAGE)
     mini.inat(tmp_path, {5: 2}, {5: "Aves"})

@@ -231,7 +231,7 @@ def test_meta_album_is_read_as_its_info_says(tmp_path: Path) -> None:
         assert list(entry.read(part, entry.split()).labels) == ["owl", "gull"]
 
 
-def test_another_version_is_told_unless_it_is_wanted(tmp_path: Path) -> None:
+def test_another_version_is_reported_unless_it_is_wanted(tmp_path: Path) -> None:
     mini.cub200(tmp_path)
     entry = find_entry("cub200")
     [part] = entry.parts(tmp_path, entry.split())
@@ -245,7 +245,7 @@ def test_another_version_is_told_unless_it_is_wanted(tmp_path: Path) -> None:
         tiered.read(part, tiered.split())
 
 
-def test_names_and_splits_that_are_not_there_are_told(tmp_path: Path) -> None:
+def test_names_and_splits_that_are_not_there_are_reported(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"perhaps you meant cub200: got cub20;.*`unitail encode`"):
         find_entry("cub20")
     with pytest.raises(UserError, match="cub200 has no such split: got val; allowed: all, test"):

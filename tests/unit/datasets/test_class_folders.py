@@ -16,7 +16,7 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
     assert contents.absent == ["z"]
 
 
-def test_a_missing_folder_and_a_missing_list_are_told(tmp_path: Path) -> None:
+def test_a_missing_folder_and_a_missing_list_are_reported(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"train cannot be read: got no such folder.*--root"):
         ClassFolders(folders=("train",)).read(tmp_path, Modality.IMAGE)
     with pytest.raises(

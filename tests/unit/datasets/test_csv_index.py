@@ -43,13 +43,13 @@ def test_a_file_is_never_two_items(tmp_path: Path) -> None:
         ([("", "a", "test")], r"line 2 of .*t\.csv names no item: got an empty cell 'file'"),
     ],
 )
-def test_broken_rows_are_told(tmp_path: Path, content: list[tuple[str]], message: str) -> None:
+def test_broken_rows_are_reported(tmp_path: Path, content: list[tuple[str]], message: str) -> None:
     _write(tmp_path, *content)
     with pytest.raises(InvalidInput, match=message):
         INDEX.read(tmp_path, Modality.IMAGE)
 
 
-def test_a_missing_column_file_or_image_is_told(tmp_path: Path) -> None:
+def test_a_missing_column_file_or_image_is_reported(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"t\.csv cannot be read: got no such file"):
         INDEX.read(tmp_path, Modality.IMAGE)
     mini.rows(tmp_path / "t.csv", ("file", "class", "part"), [("1", "a", "test")])
@@ -63,7 +63,7 @@ def test_a_missing_column_file_or_image_is_told(tmp_path: Path) -> None:
         INDEX.read(tmp_path, Modality.IMAGE)
 
 
-def test_a_collection_without_sets_and_a_broken_info_are_told(tmp_path: Path) -> None:
+def test_a_collection_without_sets_and_a_broken_info_are_reported(tmp_path: Path) -> None:
     many = CsvIndex(file="t.csv", item="file", label="kind", each="*", columns_from="info.json")
     mini.touch(tmp_path, "other.txt")
     with pytest.raises(InvalidInput, match=r"holds no data set of the collection: got other\.txt"):

@@ -38,7 +38,7 @@ def test_files_of_other_lengths_are_refused(tmp_path: Path) -> None:
         SHAPE.read(tmp_path, Modality.TEXT)
 
 
-def test_a_folder_without_its_files_is_told(tmp_path: Path) -> None:
+def test_a_folder_without_its_files_is_reported(tmp_path: Path) -> None:
     (tmp_path / "train_5").mkdir()
     with pytest.raises(InvalidInput, match=r"seq\.in cannot be read.*unitail data info"):
         SHAPE.read(tmp_path, Modality.TEXT)

@@ -45,7 +45,7 @@ def read(root: Path, name: str) -> object:
         ),
     ],
 )
-def test_files_that_do_not_agree_are_told(
+def test_files_that_do_not_agree_are_reported(
     tmp_path: Path, name: str, file: str, text: str, message: str
 ) -> None:
     getattr(mini, name)(tmp_path)

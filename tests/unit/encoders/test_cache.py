@@ -21,7 +21,7 @@ def test_vectors_outlive_the_object(tmp_path: Path) -> None:
     np.testing.assert_array_equal(vectors["a"], VECTORS["a"])
 
 
-def test_what_is_there_is_told(tmp_path: Path) -> None:
+def test_what_is_there_is_reported(tmp_path: Path) -> None:
     here = FeatureCache(tmp_path / "cache", limit_bytes=10**6)
     assert (here.info().entries, here.info().bytes, here.info().encoders) == (0, 0, ())
     here.put_many("f1", VECTORS, name="Net")
@@ -54,7 +54,7 @@ def test_a_limit_of_nothing_writes_nothing(tmp_path: Path) -> None:
 # Trouble
 
 
-def test_a_folder_that_cannot_be_made_is_told_and_passed_over(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_reported_and_passed_over(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     here = FeatureCache(tmp_path / "file" / "cache")
     here.put_many("net", VECTORS)
@@ -64,7 +64,7 @@ def test_a_folder_that_cannot_be_made_is_told_and_passed_over(tmp_path: Path) ->
     assert here.info().entries == 0
 
 
-def test_a_file_that_cannot_be_opened_is_told(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_opened_is_reported(tmp_path: Path) -> None:
     (tmp_path / FILE).mkdir()  # has a size, but is no file
     (tmp_path / FILE / "content").write_text("")
     here = FeatureCache(tmp_path)
@@ -75,7 +75,7 @@ def test_a_file_that_cannot_be_opened_is_told(tmp_path: Path) -> None:
         here.clear()
 
 
-def test_nothing_is_put_in_after_trouble(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_stored_after_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a lock that is never given back is waited for once."""
     monkeypatch.setattr(vector_file, "TIMEOUT_SECONDS", 0.01)
     here, holder = FeatureCache(tmp_path), FeatureCache(tmp_path)
@@ -104,7 +104,7 @@ print(sorted(cache.get_many("net", ["small", "0"])))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such limits")
-def test_a_full_disk_is_told_and_the_rest_is_kept(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_the_rest_is_kept(tmp_path: Path) -> None:
     result = subprocess.run(
         [sys.executable, "-c", FULL, str(tmp_path)], capture_output=True, text=True, check=False
     )

@@ -108,7 +108,9 @@ def test_equal_items_are_encoded_once(
     assert vectors.num_cached == 0  # the third a was known, but not from before
 
 
-def test_unreadable_items_are_told_with_their_places(cache: FeatureCache, tmp_path: Path) -> None:
+def test_unreadable_items_are_reported_with_their_places(
+    cache: FeatureCache, tmp_path: Path
+) -> None:
     gone = tmp_path / "gone.txt"
     for _ in range(2):  # nothing is remembered of them
         encoder = Letters()
@@ -228,7 +230,7 @@ def test_the_next_batch_is_read_while_one_is_embedded() -> None:
     assert len(encode_items(Waiting(), ["a", "b", "c"]).kept) == 3
 
 
-def test_a_cache_in_trouble_does_not_stop_the_work(tmp_path: Path) -> None:
+def test_a_broken_cache_does_not_stop_the_work(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     cache = FeatureCache(tmp_path / "file")
     vectors = encode_items(Letters(), ["a", "b", "c"], cache=cache)

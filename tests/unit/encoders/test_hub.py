@@ -94,7 +94,7 @@ def test_weights_that_would_be_random_are_refused(folder: Path) -> None:
         load_text(str(folder))
 
 
-def test_a_missing_pooler_is_told(tmp_path: Path, saved: Path) -> None:
+def test_a_missing_pooler_is_reported(tmp_path: Path, saved: Path) -> None:
     loaded = load_pretrained(
         str(save_tiny_vit(tmp_path)),
         model_class="AutoModel",

@@ -16,7 +16,7 @@ def test_heic_is_read() -> None:
     assert image.getpixel((5, 5)) == (200, 30, 30)
 
 
-def test_half_a_file_is_told(tmp_path: Path) -> None:
+def test_half_a_file_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "half.heic"
     path.write_bytes(RED[:200])
     with pytest.raises(Unreadable, match=r"half\.heic cannot be read as an image"):

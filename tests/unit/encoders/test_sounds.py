@@ -47,7 +47,7 @@ def test_every_format_is_read_from_a_path_and_from_bytes(
 
 
 @pytest.mark.skipif(os.name != "posix", reason="names of files are texts there")
-def test_names_that_are_no_text_are_opened_and_told(tmp_path: Path) -> None:
+def test_names_that_are_not_text_are_opened_and_reported(tmp_path: Path) -> None:
     whole, broken = (tmp_path / os.fsdecode(name) for name in (b"\xff\xfe.wav", b"\xff.wav"))
     whole.write_bytes(write(tmp_path, "a.wav", sine()).read_bytes())
     assert len(read_sound(whole, RATE)) == LENGTH

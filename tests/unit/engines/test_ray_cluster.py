@@ -122,7 +122,7 @@ def test_an_error_of_the_work_comes_back_as_it_was(tmp_path: Path) -> None:
         list(RayEngine(1).map(Refuse(Note(tmp_path), at=2), chunks_of(4)))
 
 
-def test_what_the_cluster_has_no_room_for_is_said(tmp_path: Path) -> None:
+def test_too_few_resources_of_a_cluster_are_reported(tmp_path: Path) -> None:
     engine = RayEngine(1, gpus=1.0, start_seconds=1.0)
     with pytest.raises(
         UserError, match=r"no worker could be started: got none in 1 s; .* free CPU"

@@ -21,7 +21,7 @@ def test_answers_agree_with_known_shares() -> None:
     np.testing.assert_allclose(equal.mean(axis=0), 1 / 3, atol=1e-5)
 
 
-def test_sets_and_what_nobody_told_stay_as_they_are() -> None:
+def test_sets_and_answers_without_shares_stay_as_they_are() -> None:
     classifier = TailClassifier(visibility="joint", class_shares=SHARES).fit(X, Y)
     plain = TailClassifier(visibility="joint").fit(X, Y)
     assert np.array_equal(classifier.predict_set(Q), plain.predict_set(Q))

@@ -213,7 +213,7 @@ def test_joint_classifiers_give_the_sets_of_isolated_ones() -> None:
 
 
 @pytest.mark.parametrize("method", ["predict_set", "novelty", "save", "set_labels"])
-def test_nothing_is_said_before_a_fit(method: str, tmp_path: Path) -> None:
+def test_sets_and_novelty_need_a_fit(method: str, tmp_path: Path) -> None:
     with pytest.raises(NotFittedError):
         getattr(TailClassifier(), method)(tmp_path / "x" if method == "save" else Q)
 

@@ -10,7 +10,7 @@ Y = np.arange(30) % 3
 X = GENERATOR.normal(size=(30, 4)) + 3 * np.eye(4)[Y]
 
 
-def test_sets_follow_from_rows_or_from_what_was_said_about_them() -> None:
+def test_sets_follow_from_rows_or_from_their_log_probabilities() -> None:
     classifier = TailClassifier(random_state=0).fit(X, Y)
     sets = classifier.predict_set(X, 0.8)
     from_probabilities = classifier.predict_set(
@@ -32,13 +32,13 @@ def test_what_is_far_away_is_novel() -> None:
     assert novelty[0] < 0.9 < novelty[1]
 
 
-def test_nothing_is_said_before_a_fit() -> None:
+def test_sets_and_novelty_need_a_fit() -> None:
     for ask in (TailClassifier().predict_set, TailClassifier().novelty):
         with pytest.raises(NotFittedError):
             ask(X)
 
 
-def test_either_rows_or_what_was_said_about_them_is_asked() -> None:
+def test_either_rows_or_their_log_probabilities_are_needed() -> None:
     classifier = TailClassifier(random_state=0).fit(X, Y)
     with pytest.raises(InvalidConfig, match=r"got neither X nor log_proba; allowed: one of them"):
         classifier.predict_set()

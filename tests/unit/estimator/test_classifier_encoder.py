@@ -100,7 +100,7 @@ def test_scikit_learn_clones_and_cross_validates() -> None:
     assert cross_val_score(classifier, IMAGES, LABELS, cv=2).tolist() == [1, 1]
 
 
-def test_a_classifier_with_an_encoder_of_ones_own_is_saved(tmp_path: Path) -> None:
+def test_a_classifier_with_a_custom_encoder_is_saved(tmp_path: Path) -> None:
     classifier = TailClassifier(encoder=MeanColour()).fit(IMAGES, LABELS)
     folder = classifier.save(tmp_path / "saved")
     loaded = TailClassifier.load(folder, encoder=MeanColour())

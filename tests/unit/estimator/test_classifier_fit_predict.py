@@ -96,7 +96,7 @@ def test_weights_of_one_ratio_are_the_same_rows() -> None:
         np.testing.assert_allclose(answers(fitted), expected, atol=1e-12)
 
 
-def test_too_many_copies_are_made_fewer_and_it_is_said() -> None:
+def test_too_many_copies_are_reduced_with_a_warning() -> None:
     uneven = np.where(np.arange(len(X)) == 0, 1e6, 1.0)
     with pytest.warns(
         WeightWarning, match=r"amounts to 1,000,011 copies of rows: at most 1,000 are made"

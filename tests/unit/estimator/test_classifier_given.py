@@ -63,7 +63,7 @@ def test_a_column_of_texts_alone_needs_an_encoder_too() -> None:
 
 @pytest.mark.parametrize("encoder", [None, "auto"])
 @pytest.mark.parametrize("names", [["a", "a"], ["1", 1]])
-def test_columns_of_one_name_are_told(encoder: str | None, names: list[object]) -> None:
+def test_columns_of_one_name_are_reported(encoder: str | None, names: list[object]) -> None:
     message = (
         f"the table has several columns with the same name: got '{names[0]}'; allowed: distinct"
     )

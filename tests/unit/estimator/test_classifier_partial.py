@@ -62,7 +62,7 @@ def test_the_labels_that_may_come_are_saved(tmp_path: Path) -> None:
     assert loaded.classes_.tolist() == ["a", "b", "c"]
 
 
-def test_a_folder_that_does_not_know_them_may_be_told(tmp_path: Path) -> None:
+def test_a_folder_without_expected_classes_may_be_given_them(tmp_path: Path) -> None:
     rows = np.random.default_rng(0).normal(size=(5, 3))
     folder = TailClassifier(random_state=0).fit(rows[:4], list("abab")).save(tmp_path / "saved")
     table = json.loads((folder / CLASSIFIER_FILE).read_text())
@@ -86,7 +86,7 @@ def test_a_folder_that_does_not_know_them_may_be_told(tmp_path: Path) -> None:
         (["a", "b"] * 2, ["a", 1], "not of one kind that can be sorted: got numbers and strings"),
     ],
 )
-def test_what_is_no_label_is_told_as_by_fit(labels: Any, classes: Any, message: str) -> None:  # noqa: ANN401
+def test_invalid_labels_are_refused_as_by_fit(labels: Any, classes: Any, message: str) -> None:  # noqa: ANN401
     with pytest.raises(InvalidEpisode, match=message):
         TailClassifier().partial_fit(np.eye(4), labels, classes=classes)
 

@@ -74,7 +74,7 @@ def test_a_link_stays_one_and_what_it_leads_to_is_replaced(tmp_path: Path) -> No
     assert {path.name for path in tmp_path.iterdir()} == {"link", "real"}
 
 
-def test_a_model_of_ones_own_is_saved_too(tmp_path: Path) -> None:
+def test_a_custom_model_is_saved_too(tmp_path: Path) -> None:
     classifier = TailClassifier(
         small_model().float(), n_draws=2, random_state=np.random.RandomState(3)
     ).fit(X, Y)
@@ -117,7 +117,7 @@ def test_another_device_may_be_asked_for(tmp_path: Path) -> None:
     assert TailClassifier.load(folder, device="cpu").device == "cpu"
 
 
-def test_labels_that_are_no_text_are_saved(tmp_path: Path) -> None:
+def test_labels_that_are_not_text_are_saved(tmp_path: Path) -> None:
     """As the names of folders may be."""
     names = ["\udcff", "\udcff", "b", "b"]
     classifier = TailClassifier(device="cpu").fit([[0.0], [0.1], [5.0], [5.1]], names)

@@ -68,7 +68,7 @@ def test_it_is_saved(tmp_path: Path) -> None:
     assert loaded._fitted.saved_scores is not None
 
 
-def test_what_is_wrong_is_said() -> None:
+def test_what_is_wrong_is_reported() -> None:
     with pytest.raises(
         InvalidConfig, match=r"class_prior.*allowed: None, 'balanced', or 3 numbers"
     ):

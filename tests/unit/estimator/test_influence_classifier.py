@@ -159,7 +159,7 @@ def test_the_column_that_tells_classes_apart_is_named() -> None:
     np.testing.assert_array_equal(again.values, influence.values)
 
 
-def test_columns_sum_and_bad_input_is_told() -> None:
+def test_columns_sum_and_bad_input_is_reported() -> None:
     classifier = fitted()
     influence = classifier.column_influence(ASKED, label="bee", n_walks=8)
     assert influence.values.shape == (4, 5)

@@ -46,7 +46,7 @@ def test_labels_of_pandas_come_back_as_they_are(given: list[Any], dtype: str, ki
         (np.ma.masked_equal([1, 2, 3, 3], 2), r"None in 1 row \(1\)"),
     ],
 )
-def test_rows_without_a_label_are_told(y: Any, got: str) -> None:  # noqa: ANN401
+def test_rows_without_a_label_are_reported(y: Any, got: str) -> None:  # noqa: ANN401
     message = f"rows without a label: got {got}; allowed: a label for each .* pool=.* reads rows"
     with pytest.raises(InvalidEpisode, match=message):
         answers(y)

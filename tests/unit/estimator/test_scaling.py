@@ -75,7 +75,7 @@ def test_queries_and_encoders_have_no_say() -> None:
 # Missing values
 
 
-def test_missing_values_are_filled_in_and_told() -> None:
+def test_missing_values_are_filled_in_and_reported() -> None:
     support = np.array([[1.0, 5.0], [np.nan, 5.0], [3.0, 8.0], [8.0, 6.0]])
     rows = Rows(support, np.array([0, 1, 0, 1]), 2)
     scaled = Scaling.of(rows, Scale.AUTO)

@@ -46,7 +46,7 @@ def test_a_table_is_recognised_among_the_parts() -> None:
         (np.array(["none", "table"]), (3, 2), (Scale.NONE, Scale.TABLE)),
     ],
 )
-def test_what_users_say_is_for_all_or_for_each(given: object, parts: object, read: object) -> None:
+def test_a_choice_is_for_all_or_for_each(given: object, parts: object, read: object) -> None:
     assert read_scale(given, parts) == read
     assert from_plain(plain(read)) == (read[0] if isinstance(given, str) and parts else read)
 
@@ -60,7 +60,7 @@ def test_what_users_say_is_for_all_or_for_each(given: object, parts: object, rea
         (5, [3, 2], "scale .*got 5; allowed"),
     ],
 )
-def test_what_is_wrong_is_said(given: object, parts: list[int] | None, words: str) -> None:
+def test_what_is_wrong_is_reported(given: object, parts: list[int] | None, words: str) -> None:
     with pytest.raises(InvalidConfig, match=words):
         TailClassifier(scale=given, parts=parts).fit(X, Y)
 

@@ -90,7 +90,7 @@ def test_more_labels_do_not_undo_what_fewer_have_taught(make: Callable[..., Any]
     assert scores[2] > max(scores) - 0.02
 
 
-def test_large_tables_are_told_where_they_are_in_better_hands(
+def test_large_tables_get_a_warning_that_names_better_methods(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("unitail.estimator.fitted.MANY_ROWS", len(X))

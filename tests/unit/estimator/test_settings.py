@@ -46,7 +46,7 @@ class Counted(Relational):
         return copied
 
 
-def test_a_model_of_ones_own_is_copied_once_for_a_fit() -> None:
+def test_a_custom_model_is_copied_once_for_a_fit() -> None:
     TailClassifier(Counted(PRESETS["tiny"]), device="cpu").fit(X, Y)
     assert Counted.copies == 1
 
@@ -61,7 +61,7 @@ def test_a_shipped_tail_is_asked_as_its_card_says(name: str) -> None:
     assert (chosen.visibility, chosen.num_draws) == (Visibility.ISOLATED, 2)
 
 
-def test_a_model_of_ones_own_is_asked_with_one_draw() -> None:
+def test_a_custom_model_is_asked_with_one_draw() -> None:
     assert Settings.of(TailClassifier(small_model()), seed=0).num_draws == 1
 
 

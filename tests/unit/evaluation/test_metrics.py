@@ -45,7 +45,7 @@ def test_calibration_adds_up() -> None:
     assert math.isnan(Calibration.empty().error)
 
 
-def test_who_is_right_as_often_as_sure_is_calibrated() -> None:
+def test_accuracy_equal_to_confidence_is_calibrated() -> None:
     answers = torch.tensor([0.75, 0.25]).log().expand(1, 400, 2)
     truth = (torch.arange(400) % 4 == 0).long()[None]
     assert Calibration.of(answers, truth).error == pytest.approx(0, abs=1e-6)

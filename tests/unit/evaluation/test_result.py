@@ -40,7 +40,7 @@ def test_a_true_class_of_probability_zero_is_infinitely_bad() -> None:
     assert FOUND.nll.mean == np.inf
 
 
-def test_who_did_not_answer_has_no_mean() -> None:
+def test_a_learner_that_did_not_answer_has_no_mean() -> None:
     none = replace(FOUND, outcome=Outcome.CANNOT, reason="too wide", scores=Scores.joined([]))
     assert str(none) == "set, 5-way 1-shot: cannot (too wide)"
     for name in ("accuracy", "milliseconds", "memory"):

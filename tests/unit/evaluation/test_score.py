@@ -92,7 +92,7 @@ class OutOfMemory(SureOfFirst):
         return super().infer(support, query_features)
 
 
-def test_who_cannot_does_not_keep_the_others_from_it() -> None:
+def test_a_learner_that_fails_does_not_stop_the_others() -> None:
     progress = []
     evaluations = score_learners(
         {"cannot": SolvesNothing(), "memory": OutOfMemory(), "can": SureOfFirst()},
@@ -165,7 +165,7 @@ def test_memory_is_counted_from_what_was_there_before(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_a_gpu_gives_the_same_answers_and_tells_its_memory() -> None:
+def test_a_gpu_gives_the_same_answers_and_reports_its_memory() -> None:
     evaluation = score_learner(ProtoHead(), WINE, SHORT, device="cuda")
     usual = score_learner(ProtoHead(), WINE, SHORT)
     assert np.array_equal(evaluation.scores.hashes, usual.scores.hashes)

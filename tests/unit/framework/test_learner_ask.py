@@ -57,7 +57,7 @@ def test_learners_may_use_gradients_and_answers_carry_none() -> None:
     assert not answers.requires_grad
 
 
-def test_who_cannot_says_why() -> None:
+def test_a_learner_that_cannot_solve_a_task_states_why() -> None:
     answers = ask(SolvesNothing(), EPISODE, 0)
     assert isinstance(answers, Cannot)
     assert isinstance(answers.error, TooManyClasses)

@@ -86,7 +86,7 @@ def test_strings_of_known_modality_are_never_taken_for_files(tmp_path: Path) -> 
     assert vectors.features[1].tolist() == [0, 2]
 
 
-def test_it_is_said_that_long_texts_are_cut() -> None:
+def test_cut_texts_are_mentioned_in_a_note() -> None:
     encoder = Letters()
     encoder.max_words = 3
     by = ItemEncoder(encoder=encoder, named=False)

@@ -47,7 +47,7 @@ def test_strings_stay_what_they_were_in_fit(tmp_path: Path) -> None:
         vectors_of(files, [str(tmp_path / "gone.txt")])
 
 
-def test_all_unreadable_items_are_counted_and_some_are_told() -> None:
+def test_all_unreadable_items_are_counted_and_some_are_reported() -> None:
     by = choose_encoder(Letters(), ["a"], "cpu")
     with pytest.raises(Unreadable) as two:
         vectors_of(by, ["a", "?1", "b", "?2"])
@@ -66,14 +66,14 @@ def test_vectors_are_cached(cache: FeatureCache) -> None:
     assert cache.info().entries == 2
 
 
-def test_a_cache_in_trouble_is_a_warning(tmp_path: Path) -> None:
+def test_a_broken_cache_is_a_warning(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("")
     by = choose_encoder(Letters(), ["a"], "cpu")
     with pytest.warns(UserWarning, match="the feature cache in .* cannot be used"):
         assert vectors_of(by, ["a", "b"]).tolist() == [[1, 0], [0, 1]]
 
 
-def test_no_warning_without_trouble() -> None:
+def test_no_warning_without_a_problem() -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         vectors_of(choose_encoder(Letters(), ["a"], "cpu"), ["a"])
@@ -128,7 +128,7 @@ def test_columns_that_are_not_used_are_a_warning_and_an_attribute() -> None:
 TEXTS = ["a small kitten sleeps", "stocks fell again today", "the old dog barks"]
 
 
-def test_texts_can_be_taken_as_categories_and_that_is_told() -> None:
+def test_texts_can_be_taken_as_categories_with_a_warning() -> None:
     repeated = pd.DataFrame({"text": 4 * TEXTS, "size": range(12)})
     with pytest.warns(ColumnWarning, match="Column 'text' holds texts, .* compared as categories"):
         choose_encoder({"text": "table"}, repeated, "cpu")

@@ -38,7 +38,7 @@ def test_a_named_encoder_is_made_again() -> None:
     assert len(pickle.dumps(chosen)) < 1000
 
 
-def test_an_encoder_of_ones_own_is_pickled_whole() -> None:
+def test_a_custom_encoder_is_pickled_whole() -> None:
     again = pickle.loads(pickle.dumps(choose_encoder(Letters(), ["a"], "cpu")))
     assert vectors_of(again, ["ab"]).tolist() == [[1, 1]]
     assert not again.named

@@ -13,13 +13,13 @@ EXAMPLES = LabelledItems(
 )
 
 
-def test_what_is_not_said_is_as_in_the_examples() -> None:
+def test_options_that_are_not_given_are_those_of_the_examples() -> None:
     said = ReadOptions("kind", columns={"note": "text"})
     assert said.like(EXAMPLES) == ReadOptions("kind", "note", Modality.TEXT)  # and no columns
     assert said.like(None) == ReadOptions("kind")
 
 
-def test_what_is_said_counts() -> None:
+def test_given_options_count() -> None:
     said = ReadOptions(content_column="body", modality="image")
     assert said.like(EXAMPLES) == ReadOptions("label", "body", Modality.IMAGE)
     assert PLAIN.kind is None

@@ -135,7 +135,7 @@ def test_a_row_without_anything_has_no_vector(tmp_path: Path) -> None:
         encode(_fitted(texts), texts, asked)
 
 
-def test_a_file_that_cannot_be_read_is_told_with_its_column(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_reported_with_its_column(tmp_path: Path) -> None:
     frame, _ = _table(tmp_path / "t")
     asked = frame.assign(photo=[*frame["photo"][:-1], str(tmp_path / "none.png")])
     _, vectors = encode(_fitted(frame), frame, asked, on_unreadable="skip")
@@ -216,7 +216,7 @@ def test_all_parts_together_answer_better_than_any_alone(tmp_path: Path) -> None
 
 
 @pytest.mark.filterwarnings("error::unitail.errors.ColumnWarning")
-def test_a_guess_is_told_and_what_users_say_is_not(tmp_path: Path) -> None:
+def test_a_guess_is_reported_and_a_choice_of_the_user_is_not(tmp_path: Path) -> None:
     frame, labels = _table(tmp_path / "t")
     with pytest.warns(ColumnWarning, match=r"separate parts: 'photo' \(image.*encoder=\{column: "):
         TailClassifier(encoder="auto", device="cpu").fit(frame, labels)
@@ -266,7 +266,7 @@ def test_a_named_encoder_reads_the_columns_that_it_takes(tmp_path: Path) -> None
         fit_layout(layout, frame, "log-mel", "cpu")
 
 
-def test_mistakes_are_told(tmp_path: Path) -> None:
+def test_mistakes_are_reported(tmp_path: Path) -> None:
     frame, labels = _table(tmp_path / "t")
     classifier = TailClassifier(encoder="auto", device="cpu").fit(frame, labels)
     message = "lacks columns that the examples have: got no 'photo'; allowed: all of .*'photo'"

@@ -48,7 +48,7 @@ def test_a_header_may_be_longer_than_pythons_usual_limit(tmp_path: Path) -> None
     assert list(examples.items) == ["x" * 200_000]
 
 
-def test_endless_nesting_is_told(tmp_path: Path) -> None:
+def test_endless_nesting_is_reported(tmp_path: Path) -> None:
     path = _write(tmp_path / "t.jsonl", '{"label": ' + "[" * 100_000)
     with pytest.raises(InvalidInput, match="line 1: got it is nested too deeply"):
         read_labelled(path)
@@ -65,7 +65,7 @@ def test_halves_of_characters_are_replaced(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("member", ["sheet1", "workbook", "[Content_Types]", "styles"])
-def test_a_damaged_sheet_is_told(member: str, tmp_path: Path) -> None:
+def test_a_damaged_sheet_is_reported(member: str, tmp_path: Path) -> None:
     path = _write(tmp_path / "t.xlsx", _sheet(**{member: b"<a><b"}))
     with pytest.raises(
         InvalidInput, match=r"is not an Excel file: got .*; allowed: a whole \.xlsx"
@@ -90,7 +90,7 @@ def test_a_small_file_that_stands_for_a_huge_table_is_refused(
         read_labelled(_write(tmp_path / "t.xlsx", _sheet(sheet1=bytes(10**6))))
 
 
-def test_dates_beyond_all_calendars_are_told(tmp_path: Path) -> None:
+def test_dates_beyond_all_calendars_are_reported(tmp_path: Path) -> None:
     times = pa.array([2**63 - 1, 1], pa.int64()).cast(pa.timestamp("us"))
     pq.write_table(pa.table({"x": times, "label": ["a", "b"]}), tmp_path / "t.parquet")
     with pytest.raises(InvalidInput, match="is not a Parquet file: got "):

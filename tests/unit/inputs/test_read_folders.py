@@ -38,7 +38,7 @@ def test_the_modality_is_recognised(suffix: str, modality: Modality, tmp_path: P
     assert read_unlabelled([tmp_path]).modality is modality
 
 
-def test_what_is_passed_over_is_told(tmp_path: Path) -> None:
+def test_skipped_files_are_reported(tmp_path: Path) -> None:
     _touch(tmp_path, "a/1.png", "b/1.png", "b/.2.png", "b/.git/3.png", "b/notes.pdf", "read.txt")
     (tmp_path / "empty").mkdir()
     (tmp_path / ".hidden").mkdir()
@@ -96,7 +96,7 @@ def test_a_class_folder_that_leads_back_has_no_examples(tmp_path: Path) -> None:
     assert "1 class folder without image files (c)" in examples.ignored
 
 
-def test_what_keeps_a_folder_from_being_a_class_is_told(
+def test_what_keeps_a_folder_from_being_a_class_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _touch(tmp_path, "a/1.png", "b/1.png")
@@ -183,7 +183,7 @@ def test_inputs_of_several_kinds_are_refused(tmp_path: Path) -> None:
         read_unlabelled([])
 
 
-def test_of_files_with_several_pages_it_is_said_that_the_first_is_read(tmp_path: Path) -> None:
+def test_the_first_of_several_pages_is_read_with_a_note(tmp_path: Path) -> None:
     for label, pages in (("a", 3), ("b", 1)):
         (tmp_path / label).mkdir()
         first, *more = [Image.new("L", (4, 4), page) for page in range(pages)]
@@ -196,14 +196,14 @@ def test_of_files_with_several_pages_it_is_said_that_the_first_is_read(tmp_path:
     assert read_unlabelled([tmp_path / "b"], like=examples).guesses == ()
 
 
-def test_what_is_not_there_is_told_in_a_line(tmp_path: Path) -> None:
+def test_a_missing_path_is_reported_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput) as error:
         read_unlabelled([tmp_path / "nope"])
     assert "nope does not exist: got no such file or folder;" in str(error.value)
     assert ".jpg" not in str(error.value)
 
 
-def test_it_is_said_that_subfolders_of_a_class_are_no_classes(tmp_path: Path) -> None:
+def test_subfolders_of_a_class_are_no_classes_and_a_note_says_so(tmp_path: Path) -> None:
     for name in ("animals/bird/a.txt", "animals/fish/b.txt", "plants/c.txt"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("x")

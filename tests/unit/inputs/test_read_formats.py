@@ -24,7 +24,7 @@ def _write(path: Path, text: str) -> Path:
     return path
 
 
-def test_money_shares_and_units_are_numbers_and_said(tmp_path: Path) -> None:
+def test_money_shares_and_units_are_read_as_numbers_with_a_note(tmp_path: Path) -> None:
     header = "price|share|weight|room|code|label"
     rows = [
         "$1,200.50|5 %|1 300 kg|A1|PK-1|a",
@@ -83,7 +83,7 @@ def test_more_formats_hold_the_same(suffix: str, tmp_path: Path) -> None:
         ("t.csv.gz", gzip.compress(bytes(10**6)), r"too large: got 1,001 bytes or more, unpacked"),
     ],
 )
-def test_broken_files_of_these_formats_are_told(
+def test_broken_files_of_these_formats_are_reported(
     name: str, content: bytes, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(table_files, "MAX_UNPACKED", 1000)
@@ -92,7 +92,7 @@ def test_broken_files_of_these_formats_are_told(
         read_labelled(tmp_path / name)
 
 
-def test_labels_that_may_be_a_slip_are_said(tmp_path: Path) -> None:
+def test_labels_that_may_be_slips_are_reported(tmp_path: Path) -> None:
     rows = "".join(
         f"{place},{label}\n" for place, label in enumerate(["Cat", "cat ", "c-1", "c_1", "-1", "1"])
     )
@@ -117,7 +117,7 @@ def test_labels_that_may_be_a_slip_are_said(tmp_path: Path) -> None:
         read_labelled(tmp_path / "u.csv", ReadOptions(label_column="sise"))
 
 
-def test_a_file_that_is_no_table_is_told_with_tables_alone(tmp_path: Path) -> None:
+def test_a_file_that_is_no_table_is_reported_with_tables_alone(tmp_path: Path) -> None:
     examples = read_labelled(_write(tmp_path / "t.csv", "x,label\n1,a\n2,b\n"))
     words = (
         r"q\.doc is not a table like the examples: got another kind of file; allowed: tables: \.csv"
@@ -140,7 +140,7 @@ def test_columns_beyond_the_examples_are_named(tmp_path: Path) -> None:
     assert not beyond_examples(by, examples.items.iloc[:0], items)
 
 
-def test_dates_in_any_order_are_dates_and_said(tmp_path: Path) -> None:
+def test_dates_in_any_order_are_read_with_a_note(tmp_path: Path) -> None:
     rows = "3.2.2021,02/03/2021,,a\n14.2.2021,02/14/2021,2021-02-03,b\n"
     examples = read_labelled(_write(tmp_path / "t.csv", "x,y,z,label\n" + rows))
     for name in "xy":

@@ -48,7 +48,7 @@ def test_quoted_cells_and_words_that_mean_missing_elsewhere(tmp_path: Path) -> N
     assert examples.names[0] == 'well, "yes" or no'
 
 
-def test_rows_without_label_or_text_are_told(tmp_path: Path) -> None:
+def test_rows_without_label_or_text_are_reported(tmp_path: Path) -> None:
     examples = read_labelled(_write(tmp_path / "t.csv", TEXTS + "who is it,\n,greeting\n"))
     assert examples.items == ("how are you", "see you soon")
     assert examples.labels == ("greeting", "farewell")
@@ -106,7 +106,7 @@ def test_paths_are_relative_to_the_table(tmp_path: Path) -> None:
     assert examples.ignored == ("2 rows without image content", "1 column (width)")
 
 
-def test_paths_of_files_that_are_elsewhere_are_told(tmp_path: Path) -> None:
+def test_paths_of_files_that_are_elsewhere_are_reported(tmp_path: Path) -> None:
     path = _write(tmp_path / "t.csv", "file,label\n1.png,a\n2.png,b\n")
     with pytest.raises(InvalidInput, match="none of the files named in column 'file' exists"):
         read_labelled(path)
@@ -156,7 +156,7 @@ def test_tables_that_are_refused(name: str, text: str, message: str, tmp_path: P
         read_labelled(_write(tmp_path / name, text))
 
 
-def test_windows_encoding_is_read_and_said(tmp_path: Path) -> None:
+def test_windows_encoding_is_read_with_a_note(tmp_path: Path) -> None:
     path = _write(tmp_path / "t.csv", TEXTS.replace("soon", "söon €"), "cp1252")
     examples = read_labelled(path)
     assert any("söon €" in text for text in examples.items)
@@ -224,7 +224,7 @@ def test_without_pandas_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.M
 # What spreadsheets write
 
 
-def test_decimal_commas_are_numbers_and_said(tmp_path: Path) -> None:
+def test_decimal_commas_are_read_as_numbers_with_a_note(tmp_path: Path) -> None:
     rows = ["39,1;1.234,5;1,250;a", "40;2.000,25;2,500;b", "NA;3;3,750;a"]
     table = "\n".join(["bill;mass;price;label", *rows]) + "\n"
     examples = read_labelled(_write(tmp_path / "t.csv", table))
@@ -285,7 +285,7 @@ def test_a_column_of_labels_with_capitals_is_named(tmp_path: Path) -> None:
         read_labelled(path)
 
 
-def test_row_numbers_are_passed_over_and_said(tmp_path: Path) -> None:
+def test_row_numbers_are_left_out_with_a_note(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("id,size,label\n3,1.5,a\n1,2.5,b\n2,9.5,b\n")
     examples = read_labelled(path)

@@ -15,7 +15,7 @@ def answers(episodes: int = 2, queries: int = 30, ways: int = 4) -> Tensor:
     return (3 * scores).log_softmax(dim=-1)
 
 
-def test_expected_counts_are_as_told() -> None:
+def test_expected_counts_agree_with_the_given_shares() -> None:
     shares = torch.tensor([0.1, 0.2, 0.3, 0.4], dtype=torch.float64)
     probabilities = impose_shares(answers(), shares).exp()
     torch.testing.assert_close(probabilities.sum(-1), torch.ones(2, 30, dtype=torch.float64))
@@ -38,7 +38,7 @@ def test_answers_that_agree_stay() -> None:
     assert not torch.allclose(impose_shares(one, shares.flip(0)), one)
 
 
-def test_a_learner_that_is_told_answers_equally_often() -> None:
+def test_a_learner_with_equal_shares_predicts_classes_equally_often() -> None:
     episode = random_episode()
     learner = EqualShares(ProtoHead())
     means = learner.infer(episode.support, episode.query.features).exp().mean(dim=1)

@@ -53,7 +53,7 @@ def test_classes_are_treated_alike() -> None:
     torch.testing.assert_close(updated(renamed), updated(inputs)[:, :, names])
 
 
-def test_the_order_of_examples_means_nothing() -> None:
+def test_the_order_of_examples_does_not_matter() -> None:
     inputs = random_inputs()
     torch.testing.assert_close(updated(reordered(inputs, [3, 1, 5, 0, 2, 4])), updated(inputs))
 
@@ -76,7 +76,7 @@ def test_a_silent_block_changes_nothing() -> None:
     assert torch.equal(updated(inputs, silent("out", "mlp_out")), inputs.z)
 
 
-def test_what_is_said_depends_on_the_label() -> None:
+def test_operators_carry_the_label() -> None:
     """Labels of two examples are swapped: only operators carry the change."""
     inputs, block = random_inputs((2, 2), episodes=1), silent("mlp_out", "head_values", "gate")
     classes = inputs.labels[0].argmax(dim=1).tolist()

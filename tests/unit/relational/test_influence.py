@@ -98,7 +98,7 @@ def test_what_a_row_adds_is_its_label_carried_by_ridge_regression(
     torch.testing.assert_close(values, change, rtol=0, atol=1e-10)
 
 
-def test_what_blocks_add_is_the_difference_between_all_and_nothing_heard(
+def test_contributions_of_blocks_sum_to_their_effect(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     model = network()

@@ -120,7 +120,7 @@ def test_the_share_is_what_its_formula_says() -> None:
     assert joint_share(frame).item() == pytest.approx(expected)
 
 
-def test_the_order_of_rows_and_the_names_of_classes_mean_nothing() -> None:
+def test_the_order_of_rows_and_the_names_of_classes_do_not_matter() -> None:
     episode = random_episode((4, 3, 5), queries=1, episodes=1)
     given = episode.support
     order = torch.randperm(given.num_support, generator=stream(2))

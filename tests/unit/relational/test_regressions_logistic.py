@@ -58,7 +58,7 @@ def test_what_is_left_out_depends_less_on_its_own_label() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_of_a_row_at_the_centre_nothing_is_said(dtype: torch.dtype) -> None:
+def test_a_row_at_the_centre_scores_zero_for_all_classes(dtype: torch.dtype) -> None:
     """Not even by rounding, of which evidence would make a right or a wrong answer."""
     support = directions(ROWS).to(dtype)
     support[:, ::2] = 0

@@ -30,7 +30,7 @@ def weighing(*, trained: bool = True) -> Weighing:
     return network
 
 
-def test_before_training_statistics_mean_nothing() -> None:
+def test_before_training_statistics_have_no_effect() -> None:
     factors = weighing(trained=False)(evidence(), 5, 4).factors
     torch.testing.assert_close(factors.sum(dim=1), torch.ones(EPISODES))
     assert (factors.argmax(dim=1) == 1).all()

@@ -71,7 +71,7 @@ def test_statistics_are_as_many_as_are_announced_and_finite() -> None:
         assert result.statistics.isfinite().all()
 
 
-def test_names_of_classes_and_order_of_rows_mean_nothing() -> None:
+def test_names_of_classes_and_order_of_rows_do_not_matter() -> None:
     classes, order, names = [0, 1, 2, 0, 1], [4, 2, 0, 1, 3], [2, 0, 1]
     rows = torch.randn(1, 5, 4, generator=stream(3), dtype=torch.float64)
     left_out = scores(classes)

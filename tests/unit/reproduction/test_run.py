@@ -54,7 +54,9 @@ def test_a_suite_whose_runs_are_not_trained_is_skipped(work: Reproduction) -> No
     assert "base" in measured.absent
 
 
-def test_who_has_seen_the_test_is_left_out_by_name(work: Reproduction, tmp_path: Path) -> None:
+def test_learners_that_saw_the_test_data_are_left_out_by_name(
+    work: Reproduction, tmp_path: Path
+) -> None:
     folder = tmp_path / "runs" / "seen"
     save_model(Tail(SMALL), folder / "model")
     recipe = short_recipe(sources={"banks": {"banks": ["*"], "held_out_from": ["a"]}})

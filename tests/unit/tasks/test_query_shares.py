@@ -103,7 +103,7 @@ def test_candidates_follow_the_shares_while_they_last() -> None:
     _check_counts_are_dirichlet_multinomial(_counts(chosen // SHAPE.num_query, SHAPE.ways))
 
 
-def test_the_order_of_queries_means_nothing() -> None:
+def test_the_order_of_queries_does_not_matter() -> None:
     available = torch.full((SHAPE.episodes, SHAPE.ways), SHAPE.num_query)
     chosen = draw_candidates(SHAPE, available, SHAPE.num_query, stream(0)) // SHAPE.num_query
     table = torch.stack(

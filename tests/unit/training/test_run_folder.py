@@ -115,7 +115,7 @@ def test_what_a_kill_left_half_done_is_fixed_when_the_folder_is_claimed(tmp_path
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
-def test_what_a_run_was_told_comes_back_as_it_was(path: Path, tmp_path: Path) -> None:
+def test_the_settings_of_a_run_are_read_back_unchanged(path: Path, tmp_path: Path) -> None:
     record = RunRecord(read_recipe(path), {"net/birds": "hash"})
     (tmp_path / RECIPE_FILE).write_text(record.text())
     assert RunRecord.read(tmp_path) == record
@@ -138,7 +138,7 @@ def test_a_folder_without_a_record_has_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"learner": "tail", "recipe": {}, "data": {}}'])
-def test_a_record_that_says_nothing_is_refused(tmp_path: Path, text: str) -> None:
+def test_an_incomplete_record_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / RECIPE_FILE).write_text(text)
     with pytest.raises(InvalidCheckpoint, match="does not say what the model was trained on"):
         RunRecord.read(tmp_path)

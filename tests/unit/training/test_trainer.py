@@ -83,7 +83,7 @@ def test_a_trained_model_learns_tasks_it_has_never_seen(trained: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_log_tells_how_it_went(trained: Path) -> None:
+def test_the_log_records_the_course_of_training(trained: Path) -> None:
     log = entries(trained)
     shares = [entry["share_of_chance"] for entry in log if "loss" in entry]
     assert shares[0] > 0.9

@@ -23,7 +23,7 @@ def test_the_table_of_tasks_has_first_and_last_risks(study: ValidityStudy) -> No
     assert wide[4] == "guesses: 0.500 ± 0.000 → 0.500 ± 0.000"
 
 
-def test_the_folder_speaks_for_itself(study: ValidityStudy, tmp_path: Path) -> None:
+def test_the_folder_is_self_contained(study: ValidityStudy, tmp_path: Path) -> None:
     write_validity_report(study, tmp_path, command="unitail validity", notes=["Not <there>."])
     text, page = (tmp_path / "README.md").read_text(), (tmp_path / "report.html").read_text()
     for words in ("unitail validity", "cannot: another width", "rise on easy"):

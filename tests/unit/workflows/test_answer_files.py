@@ -266,7 +266,7 @@ def test_an_old_file_stays_if_the_disk_is_full(
     assert path.read_text() == "old"
 
 
-def test_targets_that_cannot_be_written_are_told_early(
+def test_targets_that_cannot_be_written_are_reported_early(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(CannotWrite, match=r"allowed: a name that ends in \.csv or \.jsonl or "):

@@ -76,7 +76,7 @@ def test_files_become_a_bank(folder: Path, tmp_path: Path, cache: FeatureCache) 
     assert np.allclose(bank.features[0], first, atol=1e-2)
 
 
-def test_what_cannot_be_read_is_left_out_and_told(
+def test_what_cannot_be_read_is_left_out_and_reported(
     folder: Path, tmp_path: Path, cache: FeatureCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "CHUNK", 5)
@@ -107,7 +107,7 @@ def test_a_bank_that_is_there_is_opened_if_it_is_the_same(
         make(folder, tmp_path / "bank", cache)
 
 
-def test_a_run_that_was_broken_off_goes_on(
+def test_a_run_that_was_broken_off_resumes(
     folder: Path, tmp_path: Path, cache: FeatureCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = make(folder, tmp_path / "whole", cache).bank

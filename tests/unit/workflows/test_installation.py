@@ -22,14 +22,14 @@ def test_extras_are_those_of_the_package() -> None:
     assert {extra: set(packages) for extra, packages in installation.EXTRAS.items()} == names
 
 
-def test_a_missing_package_of_an_extra_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_of_an_extra_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(installation, "EXTRAS", {"odd": ("numpy", "no-such-package")})
     (extra,) = installation.extras()
     assert extra.packages["no-such-package"] is None
     assert extra.packages["numpy"]
 
 
-def test_versions_are_told() -> None:
+def test_versions_are_reported() -> None:
     versions = installation.versions()
     assert versions["unitail"] == unitail.__version__
     assert versions["python"] == ".".join(map(str, sys.version_info[:3]))
@@ -44,12 +44,14 @@ def test_the_shipped_weights_are_described() -> None:
     assert weights.card.exists()
 
 
-def test_damaged_weights_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_damaged_weights_are_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(pretrained, "FOLDER", tmp_path)
     assert "cannot be found" in str(installation.shipped_weights("default"))
 
 
-def test_encoders_are_told_with_where_their_weights_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_encoders_are_reported_with_where_their_weights_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(installation, "PACKAGED", {"minilm": "no_such_package"})
     encoders = {each.name: each for each in installation.encoders()}
     assert encoders["log-mel"].ready

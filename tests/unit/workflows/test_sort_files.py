@@ -212,7 +212,7 @@ def test_folders_that_are_read_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("by", SortBy)
-def test_files_that_have_vanished_are_left_out_and_told(by: SortBy, tmp_path: Path) -> None:
+def test_files_that_have_vanished_are_left_out_and_reported(by: SortBy, tmp_path: Path) -> None:
     files = _files(tmp_path / "in", "1.png", "2.png", "3.png")
     steps = [Step(file, tmp_path / "out" / "a" / file.name, is_there=False) for file in files]
     files[1].unlink()

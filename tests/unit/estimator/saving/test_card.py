@@ -27,7 +27,7 @@ def test_a_card_says_what_the_classifier_is(tmp_path: Path) -> None:
     assert "| ö | 2 |" in text
 
 
-def test_tables_and_models_of_ones_own(tmp_path: Path) -> None:
+def test_custom_tables_and_models(tmp_path: Path) -> None:
     frame = pd.DataFrame(X, columns=["height", "leaf_width", "petals"])
     classifier = TailClassifier(small_model(), encoder="auto").fit(frame, [0, 1] * 3)
     text = _card(classifier, tmp_path / "saved", calibrate=False)

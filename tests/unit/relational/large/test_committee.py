@@ -88,7 +88,7 @@ def test_members_fade_with_the_number_of_rows() -> None:
     assert [num_members(count, 1000) for count in sizes] == [10, 4000, 4000, 3355, 16]
 
 
-def test_what_members_add_is_what_is_heard_of_them() -> None:
+def test_contributions_of_members_sum_to_their_effect() -> None:
     model, first = network(), torch.zeros(5, WAYS).double()
     reading = LargeReading.of(rows(), model.weighing, origin=True)
     result = Committee.of(model, reading, torch.full((1, 1, 1), 0.7).double())

@@ -115,7 +115,7 @@ def test_warps_are_monotone_and_of_several_kinds() -> None:
     assert 0.1 < (few < 100).float().mean() < 0.3  # rounded
 
 
-def test_missing_values_become_the_median_and_are_told() -> None:
+def test_missing_values_become_the_median_and_are_reported() -> None:
     values = torch.randn(400, 40, 3, generator=stream(0)).clamp(-MAX_DEVIATIONS, MAX_DEVIATIONS)
     filled, indicators = with_missing(values, 2, 30, PerEpisode(400, stream(1)))
     assert indicators.shape == (400, 40, 2)

@@ -162,7 +162,7 @@ def test_the_head_says_what_was_done(tmp_path: Path) -> None:
     assert "in about 90 % of cases" in page.text
 
 
-def test_a_set_of_one_class_is_not_called_clear(tmp_path: Path) -> None:
+def test_a_set_of_one_class_does_not_count_as_clear(tmp_path: Path) -> None:
     items = ["x", "y", "z", "w"]
     result = _answers(items, Modality.TEXT, [0.51, 0.79, 0.8, 0.99])
     answers = tuple(replace(answer, members=(LABEL,), novelty=0) for answer in result.answers)
@@ -248,6 +248,6 @@ def test_many_answers_are_limited_with_a_note(
     assert done == [(1, 2), (2, 2)]
 
 
-def test_a_page_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_page_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     with pytest.raises(CannotWrite, match=r"none/r\.html could not be written"):
         _page(["x"], Modality.TEXT, tmp_path / "none" / "r.html")

@@ -38,5 +38,5 @@ def test_texts_are_cut_after_characters_not_bytes(tmp_path: Path) -> None:
     ("value", "text"),
     [(None, "?"), (math.nan, "?"), (1.5, "1.5"), (2.0, "2"), (0, "0"), ("", ""), ("x", "x")],
 )
-def test_cells_are_short_and_what_is_missing_is_said(value: object, text: str) -> None:
+def test_cells_are_short_and_what_is_missing_is_reported(value: object, text: str) -> None:
     assert cell_preview(value, missing="?") == text

@@ -80,7 +80,7 @@ def test_equal_learners_are_not_told_apart(data: OwnData) -> None:
     assert "no clear difference, +0.0 ± 0.0 points" in sentences(curve, data)[1]
 
 
-def test_a_task_that_cannot_be_solved_is_said(data: OwnData) -> None:
+def test_a_task_that_cannot_be_solved_is_reported(data: OwnData) -> None:
     curve = own_curve(data.rows, {"unitail": SolvesNothing()}, splits=2)
     assert sentences(curve, data)[0].startswith("unitail cannot solve this task: too many classes")
     assert list(lines(curve)) == []
@@ -106,7 +106,7 @@ def test_an_accuracy_is_written_with_its_interval(low: float, high: float, words
     assert percent(Estimate(0.91, low, high)) == words
 
 
-def test_a_small_class_is_told_where_it_gives_less_than_the_others() -> None:
+def test_a_smaller_class_is_mentioned_in_the_summary() -> None:
     features, indices, _, _ = blobs(ways=3, shots=4)
     few = Rows(features, indices, 3).take(np.argsort(indices, kind="stable")[3:])
     data = OwnData(rows=few, classes=("a", "b", "c"), modality=Modality.TEXT, made_by=TOY)
@@ -114,7 +114,7 @@ def test_a_small_class_is_told_where_it_gives_less_than_the_others() -> None:
     assert messages[0].startswith("With up to 3 examples (2.33 on average) per class")
 
 
-def test_a_folder_that_cannot_be_made_is_told_before_the_work(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_reported_before_the_work(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(CannotWrite, match="could not be written"):
         check_folder(tmp_path / "file" / "out")
@@ -143,7 +143,7 @@ def test_files_hold_the_numbers(curve: OwnCurve, data: OwnData, tmp_path: Path) 
     assert np.isfinite(whole["curve"][-1]["high"])
 
 
-def test_a_folder_that_cannot_be_made_is_told(
+def test_a_folder_that_cannot_be_made_is_reported(
     curve: OwnCurve, data: OwnData, tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("")

@@ -101,3 +101,20 @@ def test_a_launcher_is_refused(tables: tuple[Path, Path], monkeypatch: pytest.Mo
             result.exception
         )
         assert "`unitail predict ... --workers 2`, without torchrun" in str(result.exception)
+
+
+@pytest.mark.parametrize("cells", ["size", "text"])
+def test_old_answers_are_replaced(cells: str, tables: tuple[Path, Path], tmp_path: Path) -> None:
+    support, answered = tables[0], tmp_path / "answered.csv"
+    if cells == "text":
+        support = tmp_path / "s.csv"
+        support.write_text("text,label\nhow are you today,a\nwhere is my parcel now,b\n")
+    assert _run(support, support, "--out", answered).exit_code == 0
+    options = ("--out", tmp_path / "many", "--workers", 2)
+    result = _run(support, answered, *options)
+    assert result.exit_code == 0, result.exception
+    with answered.open(newline="") as file:
+        expected = list(csv.DictReader(file))
+    many = pandas.read_parquet(tmp_path / "many")
+    assert list(many.columns) == list(expected[0])
+    assert many["answer"].tolist() == [row["answer"] for row in expected]

@@ -17,7 +17,6 @@ from unitail.errors import optional
 from unitail.inputs.cells import texts_of
 from unitail.inputs.items import Items, LabelledItems, ReadOptions, Record
 from unitail.inputs.recognise import modality_of
-from unitail.inputs.table_files import without_answers
 from unitail.inputs.table_rows import items_of_rows
 from unitail.wording import excerpt
 
@@ -34,7 +33,10 @@ class Reading:
     """Folder or address that file names are relative to; "" is the current folder."""
     label_column: str = "label"
     like: LabelledItems | None = None
-    """Examples whose columns the rows of a table must match."""
+    """Examples, without their rows, whose columns the rows of a table must match.
+
+    All formats of their cells are fixed: no chunk may be read in a way of its own.
+    """
 
     @property
     def identity(self) -> dict[str, str | bool | None]:
@@ -88,7 +90,7 @@ class Reading:
         """Return the rows of a table as items, read like the examples."""
         frame = optional("pandas", extra="scale").DataFrame(cells, dtype=object)
         options = ReadOptions(self.label_column, modality=self.modality)
-        rows = items_of_rows(without_answers(frame), Path("rows"), options, self.like)
+        rows = items_of_rows(frame, Path("rows"), options, self.like)
         records = (replace(each, row=first + (each.row or 0), source="") for each in rows.records)
         return replace(rows, records=tuple(records))
 

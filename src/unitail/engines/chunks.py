@@ -19,7 +19,13 @@ from unitail.configuration import parse_json
 from unitail.engines.engine import Chunk
 from unitail.engines.storage import Storage
 from unitail.errors import InvalidInput, optional
-from unitail.inputs.table_files import DelimitedRows, delimiter_of, storable
+from unitail.inputs.table_files import (
+    DelimitedRows,
+    beside_answers,
+    checked_rows,
+    delimiter_of,
+    storable,
+)
 
 CHUNK_ROWS = 256
 """Rows per chunk: a multiple of an encoder's batch size, and some seconds of work."""
@@ -60,8 +66,8 @@ class RowStream(ABC):
             yield Chunk(index, index * size, _first_rows(pyarrow.concat_tables(buffer), rows))
 
     def head(self) -> Any:  # noqa: ANN401 - a table of pyarrow
-        """Return the rows of the first chunk, from which the columns are recognised."""
-        first = next(self.chunks(), None)
+        """Return the first rows, which decide how the columns are read."""
+        first = next(self.chunks(READ_ROWS), None)
         if first is None:
             raise InvalidInput("there are no rows", got="an empty table", allowed="rows")
         return first.rows
@@ -117,10 +123,14 @@ class TableStream(RowStream):
         return hashlib.sha256(identities.encode()).hexdigest()
 
     def tables(self) -> Iterator[Any]:
-        """Yield some rows at a time; the cells of CSV files stay strings."""
+        """Yield some rows at a time; the cells of CSV files stay strings.
+
+        Columns that `unitail predict` added are left out.
+        """
         schema = None
         for file in self._tables:
-            for table in _rows(file):
+            for rows in _rows(file):
+                table = rows.select(beside_answers(rows.column_names))
                 schema = schema or table.schema
                 if table.schema.names != schema.names:
                     raise InvalidInput(
@@ -215,7 +225,7 @@ def _csv_rows(table: Storage) -> Iterator[Any]:
         cells = DelimitedRows(chain([first], lines), delimiter=delimiter, strict=True)
         try:
             header = [name.strip() for name in next(cells, [])]
-            yield from _as_tables(header, _checked_rows(cells, len(header)), table)
+            yield from _as_tables(header, checked_rows(cells, len(header)), table)
         except csv.Error as error:
             raise InvalidInput(
                 f"{table.name} is not a table, line {cells.line_num}",
@@ -223,14 +233,6 @@ def _csv_rows(table: Storage) -> Iterator[Any]:
                 allowed="as many cells in each line as the header has",
                 remedy="Correct the line.",
             ) from error
-
-
-def _checked_rows(rows: Iterator[list[str]], width: int) -> Iterator[list[str]]:
-    for row in rows:
-        if row and len(row) != width:
-            raise csv.Error(f"{len(row)} cells under a header of {width}")
-        if row:
-            yield row
 
 
 def _json_rows(table: Storage) -> Iterator[Any]:

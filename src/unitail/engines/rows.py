@@ -11,10 +11,12 @@ from unitail.engines.chunk_items import Reading
 from unitail.engines.chunks import STREAMED, ListedStream, RowStream, TableStream
 from unitail.engines.storage import Storage
 from unitail.errors import InvalidInput, optional
+from unitail.inputs.cells import with_fixed_formats
 from unitail.inputs.columns import choose_content
 from unitail.inputs.items import FILE, PLAIN, Items, LabelledItems, ReadOptions
 from unitail.inputs.read import read_labelled, read_unlabelled
 from unitail.inputs.recognise import common_modality, modality_of
+from unitail.inputs.table_rows import items_of_rows
 from unitail.missing_columns import no_label_column
 from unitail.wording import some
 
@@ -51,8 +53,11 @@ def open_rows(
         stream = TableStream(tables)
         head = stream.head()
         _check_labels(head, tables[0], label_column, required=labelled)
-        reading = _read_columns(head, tables[0], options.content_column, kind, like)
-        return JobRows(stream, replace(reading, label_column=label_column))
+        if kind is Modality.TABLE:
+            reading, notes = _read_cells(head, like, label_column)
+        else:
+            reading, notes = _read_column(head, tables[0], options.content_column, kind, like), ()
+        return JobRows(stream, replace(reading, label_column=label_column), notes)
     if any(map(is_address, names)):
         return _listed_at_address(names, kind, labelled=labelled)
     paths = [Path(name) for name in names]
@@ -122,7 +127,7 @@ def _is_plain(kind: Any) -> bool:  # noqa: ANN401 - a type of pyarrow
     return not any(is_(kind) for is_ in (*binary, types.is_nested))
 
 
-def _read_columns(
+def _read_column(
     head: Any,  # noqa: ANN401 - a table of pyarrow
     table: Storage,
     column: str | None,
@@ -130,8 +135,6 @@ def _read_columns(
     like: LabelledItems | None,
 ) -> Reading:
     """Decide from the first rows of a table which column holds the items, and what they are."""
-    if kind is Modality.TABLE:
-        return _read_cells(like)
     pyarrow = optional("pyarrow", extra="scale")
     wanted = column or (like.content_column if like else None)
     binary = [each.name for each in head.schema if pyarrow.types.is_binary(each.type)]
@@ -158,14 +161,25 @@ def _read_columns(
     return Reading(modality=content.modality, column=column, are_files=content.are_files, base=base)
 
 
-def _read_cells(like: LabelledItems | None) -> Reading:
-    """Read the rows of a table as items, like those of the examples."""
+def _read_cells(
+    head: Any,  # noqa: ANN401 - a table of pyarrow
+    like: LabelledItems | None,
+    label_column: str,
+) -> tuple[Reading, tuple[str, ...]]:
+    """Decide how the rows of a table are read like the examples; return also notes.
+
+    Formats of numbers and dates that the examples leave open are decided by the first rows.
+    """
     contents = like.layout.contents if like is not None and like.layout is not None else {}
     files = [name for name, column in contents.items() if column.are_files]
     if like is None or files:
         got = f"files beside other cells, in {some(map(repr, files))}" if files else "features"
         raise _not_streamed(got)
-    return Reading(modality=Modality.TABLE, like=replace(like, records=()))
+    frame = optional("pandas", extra="scale").DataFrame(head.to_pydict(), dtype=object)
+    first = items_of_rows(frame, Path("rows"), ReadOptions(label_column), like)
+    table = with_fixed_formats(first.items, like=like.items)
+    empty = replace(like, items=table, names=(), labels=(), records=())
+    return Reading(modality=Modality.TABLE, like=empty), first.guesses
 
 
 def _not_streamed(got: str) -> InvalidInput:

@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import date
+from datetime import date, timedelta
 from typing import Any
 
 import numpy as np
@@ -74,13 +74,17 @@ def style_of(cells: Sequence[str], *, prefer_commas: bool = False) -> Style | No
     A comma that could be either, as in 1,234, is a thousands separator unless `prefer_commas`,
     which makes it a decimal mark.
     """
-    parts = [_CELL.fullmatch(cell) for cell in cells]
-    numbers = [part for part in parts if part is not None]
-    units = [{part[side] for part in numbers} - {None} for side in ("before", "after")]
-    if not numbers or len(numbers) < len(cells) or max(map(len, units)) > 1:
+    parts: list[re.Match[str]] = []
+    for cell in cells:
+        part = _CELL.fullmatch(cell)
+        if part is None:  # most columns of names end here, at their first cell
+            return None
+        parts.append(part)
+    units = [{part[side] for part in parts} - {None} for side in ("before", "after")]
+    if not parts or max(map(len, units)) > 1:
         return None
     beside = " ".join(unit for side in units for unit in side)
-    digits = [part["digits"] for part in numbers]
+    digits = [part["digits"] for part in parts]
     points, commas = (all(map(form.fullmatch, digits)) for form in (_POINT, _COMMA))
     has_commas = any("," in text for text in digits)
     if commas and has_commas and (prefer_commas or not points):
@@ -116,9 +120,11 @@ def read_dates(
     first. The returned order is None if no date was ambiguous. With `every=False`, cells that are
     not dates become None instead of rejecting the column.
     """
+    if every and not all(map(_DATE.fullmatch, cells)):  # ends at the first cell that is no date
+        return None
     matches = [_DATE.fullmatch(cell) for cell in cells]
     dates = [match for match in matches if match is not None]
-    if not dates or (every and len(dates) < len(cells)):
+    if not dates:
         return None
     ambiguous = [match for match in dates if match["mark"] in ("/", "-")]
     if day_first is None:
@@ -166,32 +172,46 @@ def as_features(frame: Any, like: Any = None) -> tuple[Any, list[str]]:  # noqa:
     """
     pandas = optional("pandas", extra="encoders")
     names = list(frame) if like is None else [name for name in like if name in frame]
+    known_styles = {} if like is None else like.attrs.get(STYLES, {})
     orders = {} if like is None else orders_of_dates(like)
-    styles, notes = dict[str, Style](), list[str]()
-    columns = {name: _without_missing(frame[name]) for name in names}
+    texts, notes = dict[str, Sequence[str | None]](), list[str]()
     for name in names:
+        have_names = like is not None and like[name].dtype == object
+        texts[name] = _without_missing(frame[name], are_names=have_names)
         if like is None or name in orders:  # not a date column in the examples: left unchanged
-            columns[name] = _with_iso_dates(columns[name], name, orders, notes)
-    known_styles = {} if like is None else written_styles(like)
-    commas = any(style.has_commas for style in known_styles.values())
-    commas = commas or any(has_decimal_commas(_present(texts)) for texts in columns.values())
+            texts[name] = _with_iso_dates(texts[name], name, orders, notes)
+    numbers, styles = _numbers(texts, known_styles)
     converted: dict[str, Any] = {}
-    for name, texts in columns.items():
-        numbers, style = _numbers(texts, known_styles.get(name), prefer_commas=commas)
-        wrong = _wrong(texts, numbers)
+    for name in names:
+        wrong = _wrong(texts[name], numbers[name])
         are_names = wrong if like is None else like[name].dtype == object
-        converted[name] = pandas.Series(texts, dtype=object) if are_names else numbers
-        if not are_names:
-            styles |= {name: style} if style else {}
+        converted[name] = pandas.Series(texts[name], dtype=object) if are_names else numbers[name]
+        if are_names:
+            styles.pop(name, None)
+        else:
             notes += _note_wrong_cells("number", name, wrong)
     features = pandas.DataFrame(converted)
     features.attrs.update({STYLES: styles, ORDERS: orders})
     return features, notes
 
 
+def with_fixed_formats(features: Any, *, like: Any) -> Any:  # noqa: ANN401 - DataFrames
+    """Return the examples `like` without rows, with the formats in which `features` were read.
+
+    Formats that are still open are plain numbers, and dates with the month first: tables that are
+    read like the result never depend on a guess, so any chunk of their rows is read alike.
+    """
+    empty = like.iloc[:0]
+    styles = {**dict.fromkeys(empty), **written_styles(like), **written_styles(features)}
+    orders = {**orders_of_dates(like), **orders_of_dates(features)}
+    empty.attrs = {STYLES: styles, ORDERS: {name: bool(first) for name, first in orders.items()}}
+    return empty
+
+
 def written_styles(features: Any) -> dict[str, Style]:  # noqa: ANN401 - a DataFrame
     """Return the number formats of the columns that plain float parsing cannot read."""
-    return dict(features.attrs.get(STYLES, {}))
+    styles = features.attrs.get(STYLES, {}).items()
+    return {name: style for name, style in styles if style is not None}
 
 
 def orders_of_dates(features: Any) -> dict[str, bool | None]:  # noqa: ANN401 - a DataFrame
@@ -245,7 +265,10 @@ def _note_wrong_cells(what: str, name: str, wrong: Sequence[str]) -> list[str]:
     return [f"{cells} of {name!r} without a {what} ({wrong[0]!r})"] if wrong else []
 
 
-def _without_missing(cells: Sequence[Any]) -> Sequence[str | None]:
+def _without_missing(cells: Sequence[Any], *, are_names: bool) -> Sequence[str | None]:
+    """Return cells as texts, None where missing; durations in seconds, unless cells are names."""
+    if not are_names:
+        cells = [cell.total_seconds() if isinstance(cell, timedelta) else cell for cell in cells]
     return [None if text.lower() in MISSING else text for text in texts_of(cells)]
 
 
@@ -254,22 +277,34 @@ def _present(texts: Sequence[str | None]) -> list[str]:
 
 
 def _numbers(
-    texts: Sequence[str | None], style: Style | None, *, prefer_commas: bool
-) -> tuple[NDArray[np.float64], Style | None]:
-    """Return the numbers in cells, NaN where there is none, and their format.
+    columns: Mapping[str, Sequence[str | None]], known: Mapping[str, Style | None]
+) -> tuple[dict[str, NDArray[np.float64]], dict[str, Style]]:
+    """Return the numbers in columns, NaN where there is none, and the formats of some.
 
-    Without a `style` the format is inferred; None if the numbers are plain, or there are none.
+    Numbers are plain where no format is returned. The formats of columns that are not in `known`
+    are inferred: a decimal comma in one column decides how the commas of the others are read.
     """
     pandas = optional("pandas", extra="encoders")
-    if style is None:
+    styles, numbers = {name: style for name, style in known.items() if style is not None}, {}
+    for name, texts in columns.items():
         cells = np.array(texts, dtype=object)
-        numbers = pandas.to_numeric(cells, errors="coerce").astype(np.float64)
-        if _wrong(texts, numbers):
-            style = style_of(_present(texts), prefer_commas=prefer_commas)
-        if style is None:
-            return numbers, None
-    parsed = [math.nan if text is None else read_number(text, style) for text in texts]
-    return np.array(parsed, dtype=np.float64), style
+        numbers[name] = pandas.to_numeric(cells, errors="coerce").astype(np.float64)
+    guesses = {
+        name: style
+        for name, texts in columns.items()
+        if name not in known and _wrong(texts, numbers[name])
+        if (style := style_of(_present(texts))) is not None
+    }
+    if any(style.has_commas for style in (*styles.values(), *guesses.values())):
+        for name in [name for name, style in guesses.items() if style.thousands]:
+            style = style_of(_present(columns[name]), prefer_commas=True)
+            assert style is not None
+            guesses[name] = style
+    styles = {name: style for name, style in (styles | guesses).items() if name in columns}
+    for name, style in styles.items():
+        parsed = [math.nan if text is None else read_number(text, style) for text in columns[name]]
+        numbers[name] = np.array(parsed, dtype=np.float64)
+    return numbers, styles
 
 
 def _wrong(texts: Sequence[str | None], numbers: NDArray[np.float64]) -> list[str]:

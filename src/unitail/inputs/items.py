@@ -110,8 +110,8 @@ class ReadOptions:
 
     def like(self, examples: LabelledItems | None) -> "ReadOptions":
         """Return options that read other inputs the way these examples were read."""
-        content = examples.content_column if examples else None
-        modality = self.kind or (examples.modality if examples else None)
+        content = None if examples is None else examples.content_column
+        modality = self.kind or (None if examples is None else examples.modality)
         return ReadOptions(self.label_column, self.content_column or content, modality)
 
 

@@ -254,7 +254,11 @@ def without_row_numbers(frame: Any) -> Any:  # noqa: ANN401 - a DataFrame
 
 def without_answers(frame: Any) -> Any:  # noqa: ANN401 - a DataFrame
     """Drop the columns that `unitail predict` added: answers are neither features nor labels."""
-    names = [str(name) for name in frame.columns]
+    return frame.iloc[:, beside_answers(list(map(str, frame.columns)))]
+
+
+def beside_answers(names: Sequence[str]) -> list[int]:
+    """Return the indices of the columns that `unitail predict` did not add."""
     for start in range(len(names) - len(ANSWER_COLUMNS) + 1):
         prefix = names[start].removesuffix(ANSWER_COLUMNS[0])
         end = start + len(ANSWER_COLUMNS)
@@ -262,8 +266,8 @@ def without_answers(frame: Any) -> Any:  # noqa: ANN401 - a DataFrame
         if is_ours and names[start:end] == [f"{prefix}{name}" for name in ANSWER_COLUMNS]:
             while end < len(names) and MORE_COLUMNS.fullmatch(names[end].removeprefix(prefix)):
                 end += 1
-            return frame.iloc[:, [*range(start), *range(end, len(names))]]
-    return frame
+            return [*range(start), *range(end, len(names))]
+    return list(range(len(names)))
 
 
 def prefix_beside(columns: Collection[str], added: Sequence[str]) -> str:
@@ -327,10 +331,7 @@ def _read_delimited(content: bytes, where: str, delimiter: str | None) -> Column
     cells: list[list[str]] = []
     try:
         header = [name.strip() for name in next(rows, [])]
-        for row in rows:
-            if row and len(row) != len(header):
-                raise csv.Error(f"{len(row)} cells under a header of {len(header)}")
-            cells += [row] if row else []
+        cells = list(checked_rows(rows, len(header)))
     except csv.Error as error:
         raise InvalidInput(
             f"{where} is not a table, line {rows.line_num}",
@@ -364,6 +365,15 @@ class DelimitedRows(Iterator[list[str]]):
                 return next(self._rows)
             finally:
                 csv.field_size_limit(previous)
+
+
+def checked_rows(rows: Iterable[list[str]], width: int) -> Iterator[list[str]]:
+    """Yield the rows without empty lines and lines of blanks; others must have `width` cells."""
+    for row in rows:
+        if len(row) == width:
+            yield row
+        elif row and (len(row) > 1 or row[0].strip()):
+            raise csv.Error(f"{len(row)} cells under a header of {width}")
 
 
 def delimiter_of(text: str) -> str:

@@ -171,7 +171,7 @@ def _plural(column: ItemColumn) -> str:
 
 def _features_of(frame: Any, like: LabelledItems | None) -> tuple[Items, list[int]]:  # noqa: ANN401
     """Read all columns as numbers or categories."""
-    features, notes = as_features(frame, like.items if like else None)
+    features, notes = as_features(frame, None if like is None else like.items)
     unused = [name for name in frame if name not in features]
     items = Items(
         items=features,

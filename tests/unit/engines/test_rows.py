@@ -1,5 +1,6 @@
 from pathlib import Path
 
+import numpy as np
 import pandas
 import pyarrow
 import pyarrow.parquet
@@ -7,11 +8,12 @@ import pytest
 
 from helpers.sounds import write_sounds
 from unitail.encoders.encoder import Modality
+from unitail.engines import chunks
 from unitail.engines.engine import Chunk
 from unitail.engines.rows import JobRows, open_rows, rows_of_items
 from unitail.errors import InvalidInput
 from unitail.inputs.items import ReadOptions
-from unitail.inputs.read import read_labelled
+from unitail.inputs.read import read_labelled, read_unlabelled
 
 
 def _items(rows: JobRows) -> list[object]:
@@ -133,3 +135,72 @@ def test_a_table_that_is_read_whole_has_the_columns_that_are_named(tmp_path: Pat
     [chunk] = rows.stream.chunks()
     assert chunk.rows.to_pydict() == {"text": ["x y", "y z"], "label": ["a", "b"]}
     assert rows.reading.label_column == "label"
+
+
+def test_the_size_of_chunks_does_not_change_how_cells_are_read(tmp_path: Path) -> None:
+    """The examples leave open which number of a date is the day, and what commas mean."""
+    examples = tmp_path / "s.csv"
+    examples.write_text("day,mass,label\n2021-02-03,1250,a\n2021-11-02,2.5,b\n")
+    queries = tmp_path / "q.csv"
+    days = ("02/11/2021", "03/11/2021", "13/02/2021", "01/05/2021")
+    masses = ("2,125", "1,750", "1,5", "3")
+    lines = [f"{day};{mass}" for day, mass in zip(days, masses, strict=True)]
+    queries.write_text("\n".join(["day;mass", *lines]))
+    like = read_labelled(examples)
+    whole = read_unlabelled([queries], like=like).items
+    assert whole["day"].tolist() == ["2021-11-02", "2021-11-03", "2021-02-13", "2021-05-01"]
+    assert whole["mass"].tolist() == [2.125, 1.75, 1.5, 3]
+    rows = open_rows([str(queries)], like=like)
+    assert "the dates of 'day' have the day first" in rows.notes
+    for size in (1, 2, 3, 4):
+        read = []
+        for chunk in rows.stream.chunks(size):
+            with rows.reading.items(chunk) as items:
+                read.append(items.items)
+        pandas.testing.assert_frame_equal(pandas.concat(read, ignore_index=True), whole)
+
+
+def test_what_the_first_rows_leave_open_is_not_decided_by_a_chunk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chunks, "READ_ROWS", 2)
+    (tmp_path / "s.csv").write_text("day,mass,label\n2021-02-03,1,a\n2021-11-02,2,b\n")
+    lines = ["day;mass", "2021-02-03;1", "2021-02-04;2", "13/02/2021;1,5", "02/13/2021;1 000"]
+    (tmp_path / "q.csv").write_text("\n".join(lines))
+    rows = open_rows([str(tmp_path / "q.csv")], like=read_labelled(tmp_path / "s.csv"))
+    for size in (1, 2, 4):
+        days, masses = list[str](), list[float]()
+        for chunk in rows.stream.chunks(size):
+            with rows.reading.items(chunk) as items:
+                days.extend(items.items["day"])
+                masses.extend(items.items["mass"])
+        assert days == ["2021-02-03", "2021-02-04", "13/02/2021", "2021-02-13"]
+        np.testing.assert_array_equal(masses, [1, 2, np.nan, np.nan])
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+def test_columns_of_answers_are_left_out(suffix: str, tmp_path: Path) -> None:
+    cells = {"text": ["how are you today", "where is my parcel"], "label": ["x", "y"]}
+    frame = pandas.DataFrame(cells)
+    for name in ("answer", "probability", "state", "set", "novelty", "reason", "answer_2"):
+        frame[name] = "an answer in several words"
+    path = tmp_path / f"t.{suffix}"
+    if suffix == "parquet":
+        frame.to_parquet(path)
+    elif suffix == "csv":
+        frame.to_csv(path, index=False)
+    else:
+        frame.to_json(path, orient="records", lines=True)
+    rows = open_rows([str(path)])
+    chunk = next(rows.stream.chunks())
+    assert (rows.reading.column, chunk.rows.to_pydict()) == ("text", cells)
+    assert rows.reading.kept(chunk).column_names == ["text", "label"]
+
+
+def test_lines_of_blanks_are_skipped_as_in_one_piece(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("text,label\n  \nhow are you,a\n\t\n\nsee you soon,b\n \n")
+    examples = read_labelled(path)
+    assert examples.items == ("how are you", "see you soon")
+    [chunk] = open_rows([str(path)]).stream.chunks()
+    assert chunk.rows.to_pydict() == {"text": list(examples.items), "label": ["a", "b"]}

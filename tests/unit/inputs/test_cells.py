@@ -1,3 +1,6 @@
+from datetime import timedelta
+
+import numpy as np
 import pandas
 import pytest
 
@@ -39,3 +42,12 @@ def test_what_is_no_date_among_the_examples_stays_as_it_is_written() -> None:
     examples, _ = as_features(pandas.DataFrame({"day": ["13/02/2021", "soon"]}))
     asked, _ = as_features(pandas.DataFrame({"day": ["13/02/2021"]}), examples)
     assert asked["day"].tolist() == ["13/02/2021"]
+
+
+def test_durations_are_seconds_unless_they_are_names_among_the_examples() -> None:
+    spans = [timedelta(minutes=16, seconds=10), pandas.Timedelta("1 day 0.5 s"), None]
+    frame = pandas.DataFrame({"span": spans}, dtype=object)
+    examples, _ = as_features(frame)
+    np.testing.assert_array_equal(examples["span"], [970, 86400.5, np.nan])
+    names, _ = as_features(pandas.DataFrame({"span": ["0:16:10", "1:00:00"]}))
+    assert as_features(frame, names)[0]["span"][0] == "0:16:10"

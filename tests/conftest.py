@@ -33,7 +33,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def _no_one_elses_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep tests from reading or filling the cache of whoever runs them."""
+    """Keep tests from reading or filling the user's cache."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("UNITAIL_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield

@@ -140,7 +140,7 @@ def test_no_worker_goes_on_before_all_have_done_a_chunk(
 
 
 def test_a_ratio_has_the_interval_of_its_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of turns that a machine slows down alike, the ratio is known better than either rate."""
+    """If the machine slows both down in a turn, the ratio is known better than either rate."""
     monkeypatch.syspath_prepend(str(ROOT / "bench"))
     ratio = runpy.run_path(str(ROOT / "bench" / "scale_simulator.py"))["Ratio"]
     assert str(ratio.of([9.0, 18.0, 36.0], [10.0, 20.0, 40.0])) == "0.90 ± 0.00"

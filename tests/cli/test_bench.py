@@ -136,9 +136,9 @@ def test_mistakes_are_reported(folders: Path, options: list[str], message: str) 
 
 
 def test_a_users_own_banks_and_suite(tmp_path: Path) -> None:
-    """Any bank is tested; a file says more, and queries may come from another bank.
+    """Any bank is tested; a suite file adds settings, and queries may come from another bank.
 
-    A learner of the user's own need not say more than its answers.
+    A custom learner needs only `infer`.
     """
     for name, seed in (("mine", 0), ("other", 1)):
         write_blobs(tmp_path / "banks", name, encoder="net", seed=seed)

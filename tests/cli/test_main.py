@@ -76,7 +76,7 @@ def test_an_unknown_command_is_a_wrong_call() -> None:
 def _main(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], *arguments: str
 ) -> tuple[int | str | None, str]:
-    """Run the command in this process; return its exit code and what it says of errors."""
+    """Run the command in this process; return its exit code and the error stream."""
     monkeypatch.setattr(sys, "argv", ["unitail", *arguments])
     monkeypatch.setattr(sys, "stdout", sys.stdout)
     monkeypatch.setattr(sys, "stderr", sys.stderr)

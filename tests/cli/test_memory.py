@@ -1,4 +1,4 @@
-"""Commands for which memory ends: in the command itself, and in threads that nobody hears of."""
+"""Commands that run out of memory, in the main thread or in others."""
 
 from pathlib import Path
 

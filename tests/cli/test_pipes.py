@@ -1,4 +1,4 @@
-"""Commands whose output nobody reads to its end, in real pipes."""
+"""Commands whose output is not read to its end, in real pipes."""
 
 import json
 import os

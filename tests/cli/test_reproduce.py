@@ -1,4 +1,4 @@
-"""`unitail reproduce` from end to end: what is there is measured, killed and resumed, reported."""
+"""`unitail reproduce` from end to end: data are measured, killed, resumed and reported."""
 
 import signal
 from pathlib import Path

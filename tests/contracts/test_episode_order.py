@@ -1,4 +1,4 @@
-"""In an episode from any source, no place tells which class is there."""
+"""In an episode from any source, the position of a row does not reveal its class."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The version is written by hand in three places; all say the same."""
+"""The version is written by hand in three places; all agree."""
 
 import re
 from pathlib import Path

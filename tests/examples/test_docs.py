@@ -1,4 +1,4 @@
-"""The documentation's examples run in the order of their page, and print what it says."""
+"""The documentation's examples run in the order of their page, and print what it shows."""
 
 from pathlib import Path
 

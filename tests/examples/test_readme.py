@@ -1,4 +1,4 @@
-"""The first page tells the truth: its example runs, and prints what it says."""
+"""The first page is true: its example prints what it shows; files and links exist."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The commands of the first page do what it says."""
+"""The commands of the first page do what it states."""
 
 import csv
 import re
@@ -22,7 +22,7 @@ SHADES = {"red": (200, 0, 0), "blue": (0, 0, 200)}
 
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Write the folders and the table that the page speaks of."""
+    """Write the folders and the table that the page mentions."""
 
     def make(name: str, modality: Modality, **_: object) -> Encoder[Any]:
         return {Modality.IMAGE: MeanColour, Modality.TEXT: Letters}[modality]()

@@ -50,7 +50,7 @@ _SERVER.set_forkserver_preload([*_COMMANDS, *_LATER])
 def fork(
     code: str, *arguments: object, output: Path, variables: Mapping[str, object] | None = None
 ) -> ForkServerProcess:
-    """Start Python code with its arguments; all that it says goes to a file."""
+    """Start Python code with its arguments; its output goes to a file."""
     plain = {name: str(value) for name, value in (variables or {}).items()}
     process = _SERVER.Process(target=_run, args=(code, [*map(str, arguments)], output, plain))
     process.start()
@@ -80,7 +80,7 @@ def line_of(output: Path, process: ForkServerProcess, pattern: str) -> re.Match[
 
 
 def run_forked(command: Sequence[object], **_: object) -> subprocess.CompletedProcess[str]:
-    """Do with Python's code or script what `subprocess.run` does; all that it says is output."""
+    """Run Python code or a script as `subprocess.run` does; stdout and stderr are one output."""
     _, *rest = map(str, command)
     code, arguments = (rest[1], rest[2:]) if rest[0] == "-c" else (RUN_SCRIPT, rest)
     with tempfile.TemporaryDirectory() as folder:

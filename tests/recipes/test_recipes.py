@@ -1,4 +1,4 @@
-"""The recipes of the project: all can be read, and say what they are said to say."""
+"""The recipes of the project: all can be read, and hold what their descriptions state."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Remark A.4: what reads label embeddings is trained in every episode, and for all slots alike."""
+"""Remark A.4: what reads label embeddings is trained in every episode, for all slots equally."""
 
 from itertools import permutations
 

@@ -1,4 +1,4 @@
-"""The tool that ships TAIL rounds to half precision, and says in the card how to ask the model."""
+"""The tool that ships TAIL rounds to half precision; the card describes how to use the model."""
 
 import importlib
 from pathlib import Path

@@ -170,7 +170,7 @@ def _chunks(folder: Path, mark: Path) -> None:
 
 
 def _tried(read: Callable[[], object]) -> None:
-    """Read, or refuse as users are told."""
+    """Read; an error meant for users is fine."""
     with suppress(UserError):
         read()
 

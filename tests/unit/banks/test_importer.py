@@ -34,7 +34,7 @@ def _save(path: Path, **arrays: object) -> Path:
 
 
 def _formula(path: Path) -> np.ndarray:
-    """Decode as the note that comes with the files says."""
+    """Decode as the note that comes with the files describes."""
     with np.load(path) as bank:
         codes, scale = bank["q"].astype(np.float32), float(bank["scale"])
         return (codes / 255) ** 2 * scale if str(bank["code"]) == "sqrt" else codes / 127 * scale

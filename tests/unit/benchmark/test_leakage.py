@@ -1,4 +1,4 @@
-"""A run that was told of a test table's classes in any way is refused, and no other."""
+"""A run whose training included classes of a test table is refused, and no other."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -184,7 +184,7 @@ def test_a_file_that_a_suite_names_is_not_run(runs: Path) -> None:
 def test_a_run_with_the_name_of_a_file_is_a_run(
     runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever hands over a folder of runs may call them what they like."""
+    """The runs of a folder may have any names."""
     monkeypatch.chdir(runs)
     Path("evil.py").write_text("raise SystemExit")
     save_model(Tail(preset("tiny"), seed=2), runs / "evil.py:x" / "model")

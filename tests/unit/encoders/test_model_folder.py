@@ -15,7 +15,7 @@ COMMIT = "0" * 40
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return what a model's folder looks like; here nobody reads the weights."""
+    """Return a folder like that of a model; its weights are not read."""
     folder = tmp_path / "mein Mödell"
     folder.mkdir()
     (folder / "config.json").write_text('{"model_type": "bert"}')
@@ -25,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def no_network(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Give an empty hub cache, and a hub where nobody listens."""
+    """Set an empty hub cache, and a hub that does not answer."""
     monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", "http://127.0.0.1:9")
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache"

@@ -1,4 +1,4 @@
-"""What says nothing is answered, too: empty texts, gaps, numbers without end are refused."""
+"""Blank queries are answered, too; rows of infinite numbers are refused."""
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,7 @@ TEXTS, KINDS = ["aaa", "aab", "aba", "bbb", "bba"], ["A", "A", "A", "B", "B"]
 @pytest.mark.parametrize("blank", ["", " \n", None, float("nan")])
 @pytest.mark.parametrize("visibility", ["isolated", "joint"])
 def test_one_empty_text_keeps_no_other_from_an_answer(blank: object, visibility: str) -> None:
-    """It is answered by the classes' shares, no class is ruled out, and that is said."""
+    """It gets the class shares, no class is ruled out, and a warning names it."""
     classifier = TailClassifier(encoder=Letters(), visibility=visibility).fit(TEXTS, KINDS)
     asked = pd.Series(["abbb", blank, "baaa"], index=[7, 8, 9])
     with pytest.warns(BlankWarning, match=r"^1 of 3 items is blank \(first at index 1\)"):

@@ -38,7 +38,7 @@ def answers(classifier: TailClassifier, queries: Floats = Q) -> Floats:
 
 @pytest.fixture(scope="module")
 def model() -> Relational:
-    """Return a model that notices a pool: an untrained one says what ridge regression does."""
+    """Return a model that a pool affects: an untrained one predicts as ridge regression."""
     model = Relational(PRESETS["tiny"], seed=1).requires_grad_(False)
     generator = torch.Generator().manual_seed(0)
     for weight in model.parameters():

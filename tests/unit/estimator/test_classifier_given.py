@@ -1,4 +1,4 @@
-"""X as users give it: what is hidden stays so, and what is wrong is said."""
+"""X as users pass it: masked values stay masked, and mistakes are reported."""
 
 from typing import Any
 

@@ -196,7 +196,7 @@ def test_another_shipped_model_is_refused(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def _forge(folder: Path, **changes: object) -> Path:
-    """Save a classifier and change what its table says; a function changes what is there."""
+    """Save a classifier and change values of its table; a function is applied to the old value."""
     TailClassifier(random_state=0).fit(X, Y).save(folder)
     table = json.loads((folder / CLASSIFIER_FILE).read_text())
     for name, change in changes.items():

@@ -62,7 +62,7 @@ def test_beside_items_what_only_tells_rows_apart_is_left_out() -> None:
 
 @pytest.mark.parametrize(("rows", "apart"), [(2, False), (MIN_NAMES, False), (9, True)])
 def test_few_rows_may_differ_and_rise_by_chance(rows: int, *, apart: bool) -> None:
-    """Unless a column is called so, that says nothing about it."""
+    """That is no reason to leave a column out, unless its name is that of a row number."""
     frame = pd.DataFrame(
         {
             "notes": [f"{TEXTS[place % 3]} for the {place}th time" for place in range(rows)],

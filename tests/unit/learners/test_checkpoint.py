@@ -46,7 +46,7 @@ def test_truncated_weights_are_refused(tmp_path: Path) -> None:
 
 
 def test_weights_that_are_missing_are_refused_on_one_line(tmp_path: Path) -> None:
-    """What torch says of them has a line for each."""
+    """The message of torch has a line for each."""
     folder = save_model(small_model(), tmp_path / "model")
     weights = load_file(folder / "model.safetensors")
     save_file({f"other.{n}": each for n, each in weights.items()}, folder / "model.safetensors")

@@ -103,7 +103,7 @@ def test_parts_that_are_none_are_refused(parts: object) -> None:
 
 @pytest.mark.parametrize("scale", ["auto", "none", "standard"])
 def test_what_is_missing_in_a_part_is_filled_in(scale: str) -> None:
-    """By the median; no column says so."""
+    """By the median; no column indicates it."""
     holes, asked = X.copy(), Q.copy()
     holes[0, 1] = holes[7, 4] = asked[0, 1] = asked[1, 0] = np.nan
     classifier = TailClassifier(parts=[2, 3], scale=scale, device="cpu").fit(holes, Y)

@@ -1,4 +1,4 @@
-"""The plain definition of a block, held to what its docstring says."""
+"""The plain definition of a block agrees with its docstring."""
 
 from dataclasses import replace
 

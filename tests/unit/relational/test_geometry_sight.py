@@ -108,7 +108,7 @@ def test_which_sight_is_for_which_vectors() -> None:
 
 
 def test_gradients_go_through_what_is_compared() -> None:
-    """Whoever trains an encoder below the model needs them."""
+    """Training an encoder below the model needs them."""
     seen = Directions.of(vectors(3, seed=1), *places())
     rows = vectors(2).requires_grad_()
     assert torch.autograd.gradcheck(lambda x: Directions.of(x, *places()).compare(seen), rows)

@@ -20,7 +20,7 @@ CLASSES, ROWS = 6, 5
 
 
 def write_bank(folder: Path, name: str, *, seed: int = 0) -> None:
-    """Write a bank whose first coordinate tells the class, and whose second the row."""
+    """Write a bank whose first coordinate is the class, and whose second is the row."""
     indices = np.repeat(np.arange(CLASSES), ROWS)
     features = np.random.default_rng(seed).normal(size=(len(indices), 4)).astype(np.float32)
     features[:, 0], features[:, 1] = indices, np.arange(len(indices))

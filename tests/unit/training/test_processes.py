@@ -22,7 +22,7 @@ from unitail.learners.registry import build_model
 
 pytestmark = pytest.mark.slow
 NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}
-"""Without one, processes share the CPU, though nobody says so."""
+"""Without one, processes share the CPU, though not by an explicit setting."""
 FINE = {"training": {"report_every": 1, "learning_rate": 1e-3}}
 
 

@@ -22,7 +22,7 @@ def train(recipe: Recipe, folder: Path, start: Path | None = None) -> Trainer:
 
 
 def test_a_run_can_begin_with_the_weights_of_another(tmp_path: Path) -> None:
-    """They are the first, the run says so, and it goes on with none but those."""
+    """Training starts from them, the record names them, and only the same start may resume."""
     first, second = tmp_path / "first", tmp_path / "second"
     train(short_recipe(training={"seed": 1}), first)
     hardly = short_recipe(training={"steps": 1, "learning_rate": 1e-9, "checkpoint_every": 1})

@@ -104,7 +104,7 @@ def test_contributions_of_members_sum_to_their_effect() -> None:
 
 
 def test_classes_with_the_same_rows_are_answered_alike(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are told from the others both, or neither."""
+    """Either both are corrected against the others, or neither."""
     monkeypatch.setattr("unitail.relational.large.shortlist.MANY_WAYS", WAYS)
     monkeypatch.setattr(committee, "num_known", lambda _: 3)
     monkeypatch.setattr(committee, "ASKED", 2)

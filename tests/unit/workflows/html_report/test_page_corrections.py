@@ -96,7 +96,7 @@ def test_rows_too_large_for_the_page_have_no_field(
 
 
 def _shown(page: Path) -> str:
-    """Return what a browser makes of a page; one that has said all may still not end by itself."""
+    """Return the page's DOM in a browser, which may not end by itself after printing it."""
     command = "chromium --headless --no-sandbox --disable-gpu --virtual-time-budget=3000 --dump-dom"
     own = f"--user-data-dir={page.parent / 'profile'}"
     with subprocess.Popen(

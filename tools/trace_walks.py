@@ -63,19 +63,22 @@ LATER = {
         "estimator/rows.py:weighted_rows",
         "estimator/settings.py:class_weights",
         "inputs/read.py:read_pool",
-        "workflows/predict.py:unread_pool",
     ),
     "why an answer is as it is, examples near to it": (
         "workflows/answers.py:explain",
         "workflows/answers.py:with_nearest",
-        "workflows/html_report/previews.py:Examples.near_as_html",
+        "workflows/html_report/previews.py:ExamplesPanel.near_as_html",
     ),
     "sorting files, corrections, scores of what has a label": (
         "cli/predict.py:Sorting",
+        "cli/predict.py:Outputs.check_items",
         "inputs/items.py:apply_corrections",
         "workflows/answers.py:score",
     ),
-    "classifiers that were saved": ("workflows/fit.py",),
+    "classifiers that were saved": (
+        "workflows/fit.py:ClassifierOptions.load_saved",
+        "workflows/fit.py:remembered_examples",
+    ),
     "workers": ("engines/", "processes.py:require_alone"),
     "numbers and dates as people write them, tables of several kinds of columns": (
         "inputs/cells.py:Style",

@@ -22,6 +22,11 @@ MAX_NAME_BYTES = 230
 """Bytes of a name that its temporary name keeps; systems allow 255 in total."""
 
 
+def is_address(name: str) -> bool:
+    """Return whether a name is an address, such as s3://bucket/x, and not a path."""
+    return "://" in name
+
+
 @contextmanager
 def fresh_folder(target: Path) -> Iterator[Path]:
     """Yield a new folder to write to, which replaces `target` once it is completely on disk.

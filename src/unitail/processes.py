@@ -1,4 +1,4 @@
-"""Processes that share work: a single one, or those started by a launcher such as torchrun."""
+"""Where work runs: on a device; in one process, or in those that a launcher started."""
 
 import multiprocessing
 import os
@@ -9,7 +9,6 @@ from typing import Any, Self
 
 import torch
 
-from unitail.devices import has_accelerator
 from unitail.errors import InvalidConfig, optional
 
 FORKED = "forkserver"
@@ -123,3 +122,32 @@ def require_alone(command: str) -> None:
             allowed="one process",
             remedy=f"Run `unitail {command} ... --workers {launched()}`, without torchrun.",
         )
+
+
+def choose_device(name: object) -> torch.device:
+    """Return the device called `name`; "auto" is a CUDA device if there is one, else the CPU."""
+    cuda = torch.cuda.is_available()
+    if name == "auto":
+        return torch.device("cuda" if cuda else "cpu")
+    try:
+        device = torch.device(name)  # type: ignore[call-overload]
+    except (RuntimeError, TypeError):
+        device = None
+    if device is None or (device.type == "cuda" and not cuda):
+        raise InvalidConfig(
+            "device is unknown",
+            got=repr(name),
+            allowed=f"auto, cpu{', cuda' if cuda else ''} or another device of this machine",
+            remedy="Name another device, or none.",
+        )
+    return device  # type: ignore[no-any-return]
+
+
+def has_accelerator() -> bool:
+    """Return whether each process can use a device of its own; Apple's MPS devices do not count.
+
+    Without such devices, accelerate has to be told to use the CPU; otherwise every process runs as
+    if it were the only one.
+    """
+    device = torch.accelerator.current_accelerator(check_available=True)
+    return device is not None and device.type != "mps"

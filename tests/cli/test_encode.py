@@ -25,7 +25,7 @@ def test_a_folder_becomes_a_bank(tmp_path: Path) -> None:
     command = [str(folder), "-o", str(out), "--licence", "CC0", "--dtype", "float32"]
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 0, result.output
-    assert "audio: 12 items of 3 classes." in result.stdout
+    assert "audio: 12 examples of 3 classes (beep, hiss, hum)." in result.stdout
     assert f"{out}: 12 rows of 3 classes, vectors of 240 numbers by log-mel." in result.stdout
     manifest = FeatureBank.open(out).manifest
     assert (manifest.name, manifest.licence, manifest.dtype) == ("toy sounds", "CC0", "float32")

@@ -11,16 +11,17 @@ from typer.testing import CliRunner
 from helpers.sounds import write_sounds
 from helpers.wavy_table import wavy_table
 from unitail.cli.commands.evaluate import evaluate
-from unitail.cli.evaluate import measured_learners
+from unitail.cli.evaluate import our_learner
 from unitail.errors import CannotWrite, InvalidConfig, InvalidInput
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.rows import as_support
 from unitail.inputs.read import read_labelled
+from unitail.workflows.fit import ClassifierOptions
 from unitail.workflows.learning_curve.data import encode_own
-from unitail.workflows.learning_curve.report import OURS
 
 app = typer.Typer(pretty_exceptions_enable=False)
 app.command()(evaluate)
+OPTIONS = ClassifierOptions(device="cpu")
 
 
 @pytest.fixture(autouse=True)
@@ -47,8 +48,8 @@ def test_of_a_table_is_measured_what_a_classifier_with_an_encoder_answers(tmp_pa
     known.to_csv(tmp_path / "known.csv", index=False)
     rows = known.drop(columns="label")
     own = TailClassifier(encoder="auto", random_state=0, device="cpu").fit(rows, known["label"])
-    data = encode_own(read_labelled(tmp_path / "known.csv"), device="cpu")
-    ours = measured_learners(data.made_by, joint=False, device="cpu")[OURS]
+    data = encode_own(read_labelled(tmp_path / "known.csv"), OPTIONS)
+    ours = our_learner(data.made_by, OPTIONS)
     answers = ours.infer(as_support(data.rows), torch.from_numpy(data.rows.features)[None])
     np.testing.assert_allclose(answers[0], own.predict_log_proba(rows), atol=1e-9)
 
@@ -59,7 +60,7 @@ def test_a_table_gets_its_curve(table: Path, tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     words = " ".join(result.stdout.split())
     for part in (
-        "table: 18 examples of 3 classes.",
+        "table: 18 examples of 3 classes (daisy, rose, tulip [red]).",
         "prototypes",
         "leave-one-out",
         "about 10 forecast",

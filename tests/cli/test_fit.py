@@ -198,7 +198,7 @@ def test_more_examples_are_learned_from(tables: tuple[Path, Path], tmp_path: Pat
     more.write_text("size,colour,day,label\n9.0,green,2026-01-05,c\n9.1,green,2026-01-06,c\n")
     result = _run("fit", tables[0], "--also", more, "--save", tmp_path / "my.model")
     assert result.exit_code == 0, result.output
-    assert "table: 22 examples of 3 classes." in result.output
+    assert "table: 22 examples of 3 classes (a, b, c)." in result.output
     assert list(TailClassifier.load(tmp_path / "my.model").classes_) == ["a", "b", "c"]
 
 

@@ -55,10 +55,10 @@ def test_all_columns_are_used_and_a_note_says_how() -> None:
     said = _output(
         _run("predict", "labelled.csv", "new.csv", "--out", "a.json", "--report", "r.html")
     )
-    assert "Guessed: 'photo' holds images, 'notes' holds texts; to change this: --column" in said
+    assert "Note: 'photo' holds images, 'notes' holds texts; to change this: --column" in said
     assert "Read as separate parts: 'photo' (image, mean-colour), 'notes' (text, Letters)" in said
     assert "Column 'id' is not used: it only tells rows apart." in said
-    assert "Skipped among the files: 1 empty cell of 'photo'." in said
+    assert "Skipped among the rows: 1 empty cell of 'photo'." in said
     assert _answers("a.json") == ["y", "x", "y"]
     page = Path("r.html").read_text()
     assert page.count('<div class="image"><img') >= 2
@@ -79,7 +79,9 @@ def test_users_say_what_columns_hold() -> None:
     said = _output(_run("predict", "labelled.csv", "new.csv", *options))
     assert "Encoder: columns" in said
     wrong = _run("predict", "labelled.csv", "new.csv", "--column", "photo").exception
-    assert "--column is out of range: got 'photo'; allowed: NAME=KIND" in str(wrong)
+    assert "--column does not name a column and its kind: got 'photo'; allowed: NAME=KIND" in str(
+        wrong
+    )
     absent = _run("fit", "labelled.csv", "--save", "m", "--column", "foto=image").exception
     assert "a table has no column 'foto' to take its items from: got 'photo', 'id'" in str(absent)
 

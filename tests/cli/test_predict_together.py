@@ -36,7 +36,7 @@ def test_workers_answer_as_one_process_does(tables: tuple[Path, Path], tmp_path:
     options = ("--workers", 2, "--chunk-rows", 8)
     result = _run(*tables, "--out", tmp_path / "many", *options)
     assert result.exit_code == 0, result.output
-    assert "table: 12 examples of 2 classes.\ntable: a stream of rows.\n" in result.stdout
+    assert "table: 12 examples of 2 classes (a, b).\ntable: a stream of rows.\n" in result.stdout
     assert f"{tmp_path / 'many'}: 40 rows in 5 files; answers: " in result.stdout
     many = pandas.read_parquet(tmp_path / "many")
     with (tmp_path / "one.csv").open(newline="") as file:

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import unitail.errors
-from unitail.devices import choose_device
 from unitail.estimator.rows import Rows
 from unitail.estimator.scaling import Scaling, read_scale
+from unitail.processes import choose_device
 
 ROWS = Rows(np.ones((4, 2)), np.array([0, 0, 1, 1]), 2)
 TOOL = runpy.run_path(str(Path(__file__).parents[2] / "tools" / "trace_walks.py"))
@@ -35,8 +35,8 @@ def test_what_came_later_is_left_out_with_all_that_it_calls() -> None:
 
     taken = TOOL["walk"](task)
     crossed = TOOL["files"](taken.functions)
-    assert {"devices.py", "encoders/table_view.py", "estimator/scaling.py"} <= set(crossed)
-    assert TOOL["files"](taken.alike) == ["devices.py"]
+    assert {"processes.py", "encoders/table_view.py", "estimator/scaling.py"} <= set(crossed)
+    assert TOOL["files"](taken.alike) == ["processes.py"]
 
 
 def test_what_came_later_is_still_there() -> None:

@@ -14,9 +14,9 @@ from unitail.engines.job import answer_rows_to_folder
 from unitail.service import messages
 from unitail.service.questions import AnswerOptions
 from unitail.service.routes import predict_files as predict_uploads
-from unitail.workflows.predict import predict_files
+from unitail.workflows.predict import PredictOptions
 
-ASKED = [TailClassifier.predict_set, Client.predict, predict, predict_files, answer_rows_to_folder]
+ASKED = [TailClassifier.predict_set, Client.predict, predict, PredictOptions, answer_rows_to_folder]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from unitail.benchmark.learners import load_learners, missing_learners
 from unitail.benchmark.run import BenchRun
 from unitail.benchmark.suite_file import SuiteFile
 from unitail.benchmark.suites import Suite, open_suite
-from unitail.devices import choose_device
+from unitail.processes import choose_device
 
 
 @dataclass(frozen=True, kw_only=True)

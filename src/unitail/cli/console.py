@@ -3,16 +3,26 @@
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from unitail.encoders.cache import FeatureCache
-from unitail.errors import require
+from unitail.encoders.encoder import Modality
+from unitail.errors import InvalidConfig, choice
+from unitail.inputs.items import LabelledItems, ReadOptions
 from unitail.progress import OnProgress
-from unitail.wording import numbered
+from unitail.wording import numbered, some
 
 if TYPE_CHECKING:  # commands without workers do not import engines
     from unitail.engines.rows import JobRows
@@ -21,12 +31,34 @@ LOG_SECONDS = 15.0
 """Time between two lines of progress in a log."""
 MAX_UNREADABLE = 10
 """Largest number of unreadable files listed on the screen."""
+MAX_NAMED = 8
+"""Largest number of classes listed on the screen."""
 
 
 def print_lines(console: Console, *lines: str) -> None:
     """Print lines literally: names in them are never interpreted as markup."""
     for line in lines:
         console.print(line, markup=False, highlight=False)
+
+
+def print_examples(console: Console, examples: LabelledItems, more: str = "") -> None:
+    """Print what was recognised among the examples, and what was skipped; `more` ends the line."""
+    classes = examples.classes
+    print_lines(
+        console,
+        f"{examples.modality}: {numbered(len(examples), 'example')} of"
+        f" {numbered(len(classes), 'class')} ({some(classes, MAX_NAMED)}){more}.",
+    )
+    if examples.content_column is not None:
+        print_lines(console, f"Content is in the column {examples.content_column!r}.")
+    print_lines(console, *(f"Note: {note}." for note in examples.guesses))
+    print_lines(console, *(f"Skipped among the examples: {note}." for note in examples.skipped))
+
+
+def print_encoder(console: Console, name: str, num_cached: int, notes: Sequence[str]) -> None:
+    """Print which encoder was used, and the notes on the data."""
+    cached = f"; {num_cached:,} from the cache" if num_cached else ""
+    print_lines(console, f"Encoder: {name}{cached}.", *(f"{note}." for note in notes))
 
 
 def print_cache_trouble(cache: FeatureCache | None) -> None:
@@ -62,12 +94,34 @@ def print_rows(rows: "JobRows") -> None:
         typer.echo(f"Note: {note}.")
 
 
-def column_kinds(columns: Sequence[str]) -> dict[str, str]:
-    """Parse the values of `--column NAME=KIND`."""
-    pairs = [each.rpartition("=") for each in columns]
-    for text, (name, _, kind) in zip(columns, pairs, strict=True):
-        require(bool(name and kind), "--column", got=repr(text), allowed="NAME=KIND")
-    return {name: kind for name, _, kind in pairs}
+def read_options(
+    label_column: str,
+    content_column: str | None,
+    modality: str | None,
+    columns: Sequence[str] | None = None,
+) -> ReadOptions:
+    """Parse the options for reading folders and tables; `columns` are NAME=KIND."""
+    if modality is not None:
+        choice(Modality, modality, "--modality")
+    kinds: dict[str, str] = {}
+    for text in columns or []:
+        name, _, kind = text.rpartition("=")
+        if not (name and kind):
+            raise InvalidConfig(
+                "--column does not name a column and its kind",
+                got=repr(text),
+                allowed="NAME=KIND",
+                remedy="Write it so: --column price=table.",
+            )
+        kinds[name] = kind
+    if kinds and content_column is not None:
+        raise InvalidConfig(
+            "--content-column names the only column that is used",
+            got=f"--content-column {content_column} and --column {(columns or [''])[0]}",
+            allowed="one of them",
+            remedy="Leave out --content-column to use several columns.",
+        )
+    return ReadOptions(label_column, content_column, modality, kinds)
 
 
 def progress_bar(console: Console) -> Progress:
@@ -108,38 +162,41 @@ class LogLines:
 @contextmanager
 def bar(what: str, total: int | None = None, *, quiet: bool = False) -> Iterator[OnProgress]:
     """Show a progress bar on standard error, or log lines if that is not a terminal."""
-    with bars(what, "", total=total, quiet=quiet) as (on_progress, _):
+    with bars(what, total=total, quiet=quiet) as [on_progress]:
         yield on_progress
 
 
 @contextmanager
 def bars(
-    first: str, second: str, total: int | None = None, *, quiet: bool = False
-) -> Iterator[tuple[OnProgress, OnProgress]]:
-    """Show a progress bar, and below it a second one as soon as its work begins.
+    first: str, *later: str, total: int | None = None, quiet: bool = False
+) -> Iterator[list[OnProgress]]:
+    """Show a progress bar on standard error, and below it others as soon as their work begins.
 
-    A log always has a final line for the first; for the second only if it takes long.
+    A log always has a final line for the first; for the others only if they take long.
     """
     console = Console(stderr=True, quiet=quiet)
     if not console.is_terminal:
-        lines, after = LogLines(first), list[LogLines]()
+        lines, after = LogLines(first), {name: list[LogLines]() for name in later}
 
-        def log_after(done: int, total: int) -> None:
-            after.extend([] if after else [LogLines(second)])  # its clock starts now
-            after[0](done, total)
+        def log_later(name: str, done: int, total: int) -> None:
+            after[name].extend([] if after[name] else [LogLines(name)])  # its clock starts now
+            after[name][0](done, total)
 
-        yield (_ignore, _ignore) if quiet else (lines, log_after)
+        callbacks: list[OnProgress] = [lines, *(partial(log_later, name) for name in later)]
+        yield [_ignore] * len(callbacks) if quiet else callbacks
         lines.write()
-        if after and after[0].has_written:
-            after[0].write()
+        for [begun] in filter(None, after.values()):
+            if begun.has_written:
+                begun.write()
         return
     with progress_bar(console) as progress:
-        task = progress.add_task(first, total=total)
-        later = progress.add_task(second, total=None, visible=False)
-        yield (
-            lambda done, total: progress.update(task, completed=done, total=total),
-            lambda done, total: progress.update(later, completed=done, total=total, visible=True),
-        )
+        tasks = [progress.add_task(first, total=total)]
+        tasks += [progress.add_task(name, total=None, visible=False) for name in later]
+
+        def show(task: TaskID, done: int, total: int) -> None:
+            progress.update(task, completed=done, total=total, visible=True)
+
+        yield [partial(show, task) for task in tasks]
 
 
 def _ignore(done: int, total: int) -> None:

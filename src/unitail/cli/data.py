@@ -170,7 +170,7 @@ def _print_part(part: Prepared) -> None:
         f"{part.name}: {numbered(len(part.examples), str(part.examples.modality))} of"
         f" {numbered(len(sizes), 'class')}, {per_class} per class."
     )
-    for note in part.examples.ignored:
+    for note in part.examples.skipped:
         typer.echo(f"Left out: {note}.")
 
 

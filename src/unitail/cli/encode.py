@@ -4,20 +4,29 @@ from enum import StrEnum
 from pathlib import Path
 
 import typer
+from rich.console import Console
 
 from unitail.banks.bank import FeatureBank
 from unitail.banks.manifest import FeatureType
-from unitail.cli.console import bar, print_cache_trouble, print_rows, report_unreadable
+from unitail.cli.console import (
+    bar,
+    print_cache_trouble,
+    print_examples,
+    print_rows,
+    report_unreadable,
+)
 from unitail.encoders.cache import default_cache
 from unitail.engines.bank import BankFacts
-from unitail.engines.choice import EngineChoice, is_address
+from unitail.engines.choice import EngineChoice
 from unitail.engines.job import encode_rows, encode_rows_to_bank
 from unitail.engines.rows import open_rows
 from unitail.engines.storage import Storage
 from unitail.errors import InvalidConfig, choice
-from unitail.inputs.items import LabelledItems, ReadOptions
+from unitail.files import is_address
+from unitail.inputs.items import ReadOptions
 from unitail.inputs.read import read_labelled
 from unitail.processes import ProcessGroup
+from unitail.wording import numbered
 from unitail.workflows.encode_bank import encode_bank, encoder_for
 
 NOT_IN_BANK = "none of them is in the bank"
@@ -46,7 +55,7 @@ def run(
     """Write the bank or the Parquet files, in this process or with workers."""
     written = choice(Format, form, "--format")
     default = FeatureType.FLOAT16 if written is Format.BANK else FeatureType.FLOAT32
-    stored = choice(FeatureType, dtype or default, "dtype")
+    stored = choice(FeatureType, dtype or default, "--dtype")
     device = engine.device(device)
     if written is Format.BANK and is_address(out):
         raise InvalidConfig(
@@ -77,7 +86,7 @@ def _encode_here(
     processes = ProcessGroup.join(cpu=device == "cpu")
     cache = default_cache()
     if processes.is_main:
-        _print_examples(examples)
+        print_examples(Console(), examples)
     maker = encoder_for(encoder, examples.modality, device)
     what = f"encoding with {maker.name}"
     with bar(what, len(examples), quiet=not processes.is_main) as on_progress:
@@ -157,21 +166,12 @@ def _encode_to_files(
             on_progress=on_progress,
         )
     typer.echo(
-        f"{out}: {summary.rows:,} rows in {summary.chunks:,} files,"
+        f"{out}: {numbered(summary.rows, 'row')} in {numbered(summary.chunks, 'file')},"
         f" {summary.counts['vectors']:,} of them with a vector of {maker.width} numbers by"
         f" {maker.name}."
     )
     all_in = "the column 'reason' names all"
     report_unreadable(summary.named, all_in=all_in, number=summary.unreadable)
-
-
-def _print_examples(examples: LabelledItems) -> None:
-    classes = len(examples.classes)
-    typer.echo(f"{examples.modality}: {len(examples):,} items of {classes:,} classes.")
-    for note in examples.guesses:
-        typer.echo(f"Guessed: {note}.")
-    for note in examples.ignored:
-        typer.echo(f"Skipped: {note}.")
 
 
 def print_bank(bank: FeatureBank) -> None:

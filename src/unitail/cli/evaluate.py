@@ -1,5 +1,7 @@
 """Run `unitail evaluate`."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
@@ -7,15 +9,22 @@ from rich import box
 from rich.console import Console
 from rich.table import Column, Table
 
-from unitail.cli.console import bar, print_cache_trouble, print_lines, report_unreadable
-from unitail.devices import choose_device
+from unitail.cli.console import (
+    bar,
+    print_cache_trouble,
+    print_encoder,
+    print_examples,
+    print_lines,
+    report_unreadable,
+)
 from unitail.encoders.cache import default_cache
 from unitail.estimator.as_learner import ClassifierLearner
-from unitail.framework.learner import Inference
 from unitail.inputs.input_encoder import InputEncoder
 from unitail.inputs.items import ReadOptions
-from unitail.inputs.read import read_labelled
+from unitail.inputs.read import check_columns
 from unitail.learners.registry import LEARNERS
+from unitail.processes import choose_device
+from unitail.workflows.fit import ClassifierOptions, check_model, read_examples
 from unitail.workflows.learning_curve.curve import OwnCurve, own_curve
 from unitail.workflows.learning_curve.data import OwnData, encode_own
 from unitail.workflows.learning_curve.report import (
@@ -25,42 +34,34 @@ from unitail.workflows.learning_curve.report import (
     sentences,
     write_curve,
 )
-from unitail.workflows.predict import make_classifier
 
 
 def run(
-    support: Path,
+    path: Path,
     *,
-    options: ReadOptions,
-    encoder: str | None,
-    joint: bool,
+    also: Sequence[Path],
+    reading: ReadOptions,
+    options: ClassifierOptions,
     splits: int,
     out: Path | None,
     seed: int,
     use_cache: bool,
-    device: str,
 ) -> None:
     """Read and encode the examples, estimate and print the curve, and write its files."""
     if out is not None:
         check_folder(out)
+    options.check()
+    options.check_unfitted()
+    check_model(options.classifier(), options)
+    check_columns(reading, path, also)
     console = Console()
-    examples = read_labelled(support, options)
-    classes = len(examples.classes)
-    print_lines(console, f"{examples.modality}: {len(examples):,} examples of {classes:,} classes.")
-    print_lines(console, *(f"Guessed: {note}." for note in examples.guesses))
-    print_lines(console, *(f"Skipped: {note}." for note in examples.ignored))
+    examples = read_examples(path, reading, also=also)
+    print_examples(console, examples)
     cache = default_cache() if use_cache and examples.need_encoders else None
     with bar("encoding", len(examples)) as on_progress:
-        data = encode_own(
-            examples,
-            encoder=encoder,
-            device=device,
-            cache=cache,
-            seed=seed,
-            on_progress=on_progress,
-        )
-    print_lines(console, f"Encoder: {data.encoder}.", *(f"{note}." for note in data.notes))
-    curve = _estimate(data, joint=joint, splits=splits, seed=seed, device=device)
+        data = encode_own(examples, options, cache=cache, seed=seed, on_progress=on_progress)
+    print_encoder(console, data.encoder, 0, data.notes)
+    curve = _estimate(data, options, splits=splits, seed=seed)
     console.print(_table(curve))
     print_lines(console, *sentences(curve, data))
     if out is not None:
@@ -72,21 +73,27 @@ def run(
     )
 
 
-def _estimate(data: OwnData, *, joint: bool, splits: int, seed: int, device: str) -> OwnCurve:
+def _estimate(data: OwnData, options: ClassifierOptions, *, splits: int, seed: int) -> OwnCurve:
     """Estimate the learning curve under a progress bar."""
-    where = choose_device(device)
-    learners = measured_learners(data.made_by, joint=joint, device=str(where))
+    where = choose_device(options.device)
+    ours = our_learner(data.made_by, replace(options, device=str(where)))
+    simple = (LEARNERS["linear_probe_tuned"], LEARNERS["proto_head_centred"])
+    learners = {OURS: ours, **{entry.label: entry.build(str(where)) for entry in simple}}
     with bar("splits") as on_progress:
         return own_curve(
-            data.rows, learners, splits=splits, seed=seed, device=where, on_progress=on_progress
+            data.rows,
+            learners,
+            splits=splits,
+            seed=seed,
+            device=where,
+            model=ours.settings.given_model,
+            on_progress=on_progress,
         )
 
 
-def measured_learners(made_by: InputEncoder, *, joint: bool, device: str) -> dict[str, Inference]:
-    """Return the learner behind `unitail predict`, and simple methods to compare it with."""
-    ours = ClassifierLearner.of(make_classifier(encoder=made_by, joint=joint, device=device))
-    simple = (LEARNERS["linear_probe_tuned"], LEARNERS["proto_head_centred"])
-    return {OURS: ours, **{entry.label: entry.build(device) for entry in simple}}
+def our_learner(encoder: InputEncoder, options: ClassifierOptions) -> ClassifierLearner:
+    """Return the learner behind `unitail predict` with these options."""
+    return ClassifierLearner.of(options.classifier(encoder))
 
 
 def _table(curve: OwnCurve) -> Table:

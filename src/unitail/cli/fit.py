@@ -5,13 +5,20 @@ from pathlib import Path
 
 from rich.console import Console
 
-from unitail.cli.console import bar, print_cache_trouble, print_lines, report_unreadable
+from unitail.cli.console import (
+    bar,
+    print_cache_trouble,
+    print_encoder,
+    print_examples,
+    print_lines,
+    report_unreadable,
+)
 from unitail.encoders.cache import default_cache
 from unitail.estimator.saving.folder import check_free
 from unitail.inputs.items import ReadOptions
-from unitail.inputs.read import read_labelled, read_pool
-from unitail.wording import numbered, shown
-from unitail.workflows.fit import fit_files
+from unitail.inputs.read import check_columns, read_pool
+from unitail.wording import shown
+from unitail.workflows.fit import ClassifierOptions, fit_files, read_examples
 
 
 def run(
@@ -20,37 +27,23 @@ def run(
     *,
     also: Sequence[Path],
     pool: Sequence[Path],
-    options: ReadOptions,
-    encoder: str | None,
-    model: str,
+    reading: ReadOptions,
+    options: ClassifierOptions,
     use_cache: bool,
-    device: str,
 ) -> None:
     """Read and encode the examples, fit the classifier, and save it."""
     check_free(folder)
+    options.check_unfitted()
+    check_columns(reading, path, [*also, *pool])
     console = Console()
-    examples = read_labelled(path, options, also=also)
-    unlabelled = read_pool(pool, examples, options)
-    classes = numbered(len(examples.classes), "class")
-    print_lines(console, f"{examples.modality}: {len(examples):,} examples of {classes}.")
-    if unlabelled is not None:
-        print_lines(console, f"Pool: {len(unlabelled):,} without labels.")
-    print_lines(console, *(f"Guessed: {note}." for note in examples.guesses))
-    print_lines(console, *(f"Skipped: {note}." for note in examples.ignored))
+    examples = read_examples(path, reading, also=also)
+    unlabelled = read_pool(pool, examples, reading)
+    pooled = "" if unlabelled is None else f", a pool of {len(unlabelled):,} without labels"
+    print_examples(console, examples, pooled)
     cache = default_cache() if use_cache and examples.need_encoders else None
     with bar("encoding", len(examples) + len(unlabelled or ())) as on_progress:
-        fitted = fit_files(
-            examples,
-            encoder=encoder,
-            model=model,
-            pool=unlabelled,
-            cache=cache,
-            device=device,
-            on_progress=on_progress,
-        )
-    cached = f"; {fitted.num_cached:,} from the cache" if fitted.num_cached else ""
-    print_lines(console, f"Encoder: {fitted.encoder.name}{cached}.")
-    print_lines(console, *(f"{note}." for note in fitted.notes))
+        fitted = fit_files(examples, options, pool=unlabelled, cache=cache, on_progress=on_progress)
+    print_encoder(console, fitted.encoder.name, fitted.num_cached, fitted.notes)
     print_lines(console, "Calibrating prediction sets by leaving examples out.")
     fitted.classifier.save(folder)
     print_lines(

@@ -12,28 +12,36 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from unitail.answer_defaults import DOUBTFUL, NOVEL
-from unitail.cli.console import bar, bars, print_cache_trouble, print_lines, report_unreadable
-from unitail.cli.pipes import NoOutput
-from unitail.encoders.cache import default_cache
-from unitail.errors import UserError, choice, require
-from unitail.estimator.classifier import TailClassifier
-from unitail.estimator.prediction_sets import check_coverage
-from unitail.inputs.items import Items, LabelledItems, ReadOptions, apply_corrections
-from unitail.inputs.read import (
-    read_half_labelled,
-    read_labelled,
-    read_pool,
-    read_unlabelled,
+from unitail.cli.console import (
+    MAX_NAMED,
+    bar,
+    bars,
+    print_cache_trouble,
+    print_encoder,
+    print_examples,
+    print_lines,
+    report_unreadable,
 )
-from unitail.inputs.table_rows import WITHOUT_LABEL
-from unitail.learners.pretrained import DEFAULT
+from unitail.cli.pipes import NoOutput
+from unitail.encoders.cache import FeatureCache, default_cache
+from unitail.encoders.encoder import Modality
+from unitail.errors import InvalidConfig, UserError, choice
+from unitail.estimator.classifier import TailClassifier
+from unitail.inputs.items import Items, LabelledItems, ReadOptions, apply_corrections
+from unitail.inputs.read import check_columns, read_half_labelled, read_pool, read_unlabelled
 from unitail.processes import require_alone
 from unitail.wording import numbered, shown, some
-from unitail.workflows.answer_files import STDOUT, SUFFIXES, check_target, write_answers
+from unitail.workflows.answer_files import (
+    STDOUT,
+    SUFFIXES,
+    check_rows,
+    check_target,
+    write_answers,
+)
 from unitail.workflows.answers import Answers, AnswerScores, State, score
-from unitail.workflows.fit import load_saved, remembered_examples
-from unitail.workflows.html_report.page import MAX_CARDS, write_html_report
-from unitail.workflows.predict import check_options, predict_files
+from unitail.workflows.fit import ClassifierOptions, read_examples
+from unitail.workflows.html_report.page import MAX_CARDS, NOUNS, write_html_report
+from unitail.workflows.predict import PredictOptions, predict_files
 from unitail.workflows.sort_files import (
     SortBy,
     Step,
@@ -49,43 +57,64 @@ MAX_ROWS = 30
 """Largest number of answers on the screen."""
 MIN_PROBABILITY = 0.005
 """Classes of a lower probability are not listed."""
-MAX_NAMED = 8
-"""Largest number of classes listed on the screen."""
 MAX_CLASSES = 12
 """Largest number of classes in the table of scores: those with most mistakes."""
 PAGES = (".html", ".htm")
 DONE = {SortBy.COPY: "copied", SortBy.LINK: "linked", SortBy.MOVE: "moved"}
 
 
+@dataclass(frozen=True, kw_only=True)
+class PredictCall:
+    """What `unitail predict` is to do, whether in this process or with workers."""
+
+    examples: Path
+    """EXAMPLES; with a saved classifier the first of FILES."""
+    files: Sequence[str]
+    also: Sequence[Path]
+    pool: Sequence[str]
+    reading: ReadOptions
+    classifier: ClassifierOptions
+    wanted: PredictOptions
+    use_cache: bool
+
+    def begin(self) -> tuple[TailClassifier | None, LabelledItems, Sequence[str]]:
+        """Check the options; return the saved classifier, if any, the examples and the files."""
+        require_alone("predict")
+        self.classifier.check(pool=bool(self.pool))
+        saved = self.classifier.load_saved()
+        given: list[Path | str] = [*self.also, *self.files, *self.pool]
+        if saved is None:
+            check_columns(self.reading, self.examples, given)
+        else:
+            check_columns(self.reading, None, [self.examples, *given])
+        examples = read_examples(self.examples, self.reading, also=self.also, saved=saved)
+        return saved, examples, self.files if saved is None else [str(self.examples), *self.files]
+
+    def cache(self, examples: LabelledItems) -> FeatureCache | None:
+        """Return the user's cache if it is wanted, and anything is encoded."""
+        return default_cache() if self.use_cache and examples.need_encoders else None
+
+
 def print_inputs(
     console: Console, examples: LabelledItems, items: Items, pool: Items | None = None
 ) -> None:
     """Print what was recognised among the inputs, and what was skipped."""
-    classes = examples.classes
-    print_lines(
-        console,
-        f"{examples.modality}: {len(examples):,} examples of {len(classes)} classes"
-        f" ({some(classes, MAX_NAMED)}), {len(items):,} to answer"
-        + ("." if pool is None else f", a pool of {len(pool):,} without labels."),
-    )
-    if examples.content_column is not None:
-        print_lines(console, f"Content is in the column {examples.content_column!r}.")
-    guesses = dict.fromkeys((*examples.guesses, *items.guesses))
-    print_lines(console, *(f"Guessed: {note}." for note in guesses))
-    print_lines(console, *(f"Skipped among the examples: {note}." for note in examples.ignored))
-    print_lines(console, *(f"Skipped among the files: {note}." for note in items.ignored))
+    pooled = "" if pool is None else f", a pool of {len(pool):,} without labels"
+    print_examples(console, examples, f", {len(items):,} to answer{pooled}")
+    new = [note for note in dict.fromkeys(items.guesses) if note not in examples.guesses]
+    print_lines(console, *(f"Note: {note}." for note in new))
+    noun = "rows" if items.modality is Modality.TABLE else "files"
+    print_lines(console, *(f"Skipped among the {noun}: {note}." for note in items.skipped))
 
 
 def print_answers(console: Console, answers: Answers) -> None:
     """Print the least certain answers, and the number of all answers."""
-    cached = f"; {answers.num_cached:,} from the cache" if answers.num_cached else ""
-    print_lines(
-        console, f"Encoder: {answers.encoder}{cached}.", *(f"{note}." for note in answers.notes)
-    )
+    print_encoder(console, answers.encoder, answers.num_cached, answers.notes)
     repeated = answers.repeated
     if repeated:
         equal = "equals" if len(repeated) == 1 else "equal"
-        print_lines(console, f"{len(repeated):,} of the files {equal} an example ({repeated[0]}).")
+        count = numbered(len(repeated), NOUNS[answers.modality])
+        print_lines(console, f"{count} {equal} an example ({repeated[0]}).")
     if answers.answers:
         console.print(_answer_table(answers, room=console.width // 4))
         if answers.why:
@@ -224,26 +253,24 @@ def _style(marked: bool) -> str:
 class Sorting:
     """Options for sorting the answered files into folders."""
 
-    target: Path | None
-    by: str
+    target: Path
+    by: SortBy
     dry_run: bool
 
-    def check(self, inputs: Sequence[Path]) -> None:
-        """Raise an error if the files cannot be sorted there, before any work is done."""
-        choice(SortBy, self.by, "--sort-by")
-        if self.target is not None:
-            check_sorting(self.target, inputs)
-        require(
-            self.target is not None or not self.dry_run,
-            "--dry-run",
-            got="no --sort-into",
-            allowed="together with --sort-into DIR",
-        )
-
-    def check_items(self, items: Items) -> None:
-        """Raise an error if the items are to be sorted but are not files."""
-        if self.target is not None:
-            require_files(items)
+    @classmethod
+    def of(cls, target: Path | None, by: str, *, dry_run: bool) -> "Sorting | None":
+        """Parse the options; None if no file is to be sorted."""
+        how = choice(SortBy, by, "--sort-by")
+        if target is not None:
+            return cls(target, how, dry_run)
+        if dry_run:
+            raise InvalidConfig(
+                "--dry-run lists what --sort-into would do",
+                got="no --sort-into",
+                allowed="together with --sort-into DIR",
+                remedy="Add --sort-into DIR, or leave out --dry-run.",
+            )
+        return None
 
     def sort(self, answers: Answers, items: Items) -> tuple[list[Step], list[Step], Items]:
         """Sort the files, unless this is a dry run.
@@ -251,35 +278,30 @@ class Sorting:
         Returns the steps done, the steps that failed because their file had vanished, and the items
         with their new paths.
         """
-        if self.target is None:
-            return [], [], items
         steps = plan_sorting(answers, items, self.target)
         if self.dry_run:
             return steps, [], items
-        vanished = sort_files(steps, SortBy(self.by))
+        vanished = sort_files(steps, self.by)
         failed = set(vanished)
         steps = [step for step in steps if step not in failed]
-        if self.by == SortBy.MOVE:
+        if self.by is SortBy.MOVE:
             return steps, vanished, where_moved(items, steps)
         remove_outdated(steps, self.target)
         return steps, vanished, items
 
     def show(self, console: Console, steps: Sequence[Step]) -> None:
         """Print the planned steps of a dry run, or the number of files that were sorted."""
-        if self.target is None:
-            return
         if self.dry_run:
             for step in steps:
                 arrow = "exists already as" if step.is_there else "->"
                 print_lines(console, f"{shown(step.source)} {arrow} {shown(step.target)}")
-        done = DONE[SortBy(self.by)]
         folders = Counter(step.target.parent.name for step in steps)
         existing = sum(step.is_there for step in steps)
         were = "was" if existing == 1 else "were"
         print_lines(
             console,
-            f"{numbered(len(steps) - existing, 'file')} {'would be ' if self.dry_run else ''}{done}"
-            f" into {shown(self.target)}: "
+            f"{numbered(len(steps) - existing, 'file')} {'would be ' if self.dry_run else ''}"
+            f"{DONE[self.by]} into {shown(self.target)}: "
             + some((f"{shown(name)} ({n:,})" for name, n in sorted(folders.items())), MAX_NAMED)
             + (f". {numbered(existing, 'file')} {were} there already." if existing else "."),
         )
@@ -291,7 +313,7 @@ class Outputs:
 
     out: Path | None
     report: Path | None
-    sorting: Sorting
+    sorting: Sorting | None
 
     def check(self, inputs: Sequence[Path]) -> None:
         """Raise an error if an output cannot be written, before any work is done."""
@@ -305,7 +327,15 @@ class Outputs:
         for path, suffixes in ((self.out, SUFFIXES), (self.report, PAGES)):
             if path is not None and path != STDOUT:
                 check_target(path, *suffixes)
-        self.sorting.check(inputs)
+        if self.sorting is not None:
+            check_sorting(self.sorting.target, inputs)
+
+    def check_items(self, items: Items) -> None:
+        """Raise an error for items that cannot be written or sorted, before they are answered."""
+        if self.sorting is not None:
+            require_files(items)
+        if self.out is not None:
+            check_rows(self.out, items)
 
     def make(
         self, answers: Answers, items: Items, examples: LabelledItems, label_column: str, title: str
@@ -314,7 +344,9 @@ class Outputs:
 
         Returns the steps done, and those that failed because their file had vanished.
         """
-        steps, vanished, items = self.sorting.sort(answers, items)
+        steps, vanished = list[Step](), list[Step]()
+        if self.sorting is not None:
+            steps, vanished, items = self.sorting.sort(answers, items)
         if self.out is not None:
             write_answers(answers, items, self.out, label_column=label_column)
         if self.report is not None:
@@ -340,63 +372,38 @@ class Outputs:
             print_lines(console, f"All answers are in {self.out}.")
         if self.report is not None:
             print_lines(console, f"The report is {self.report}.")
-        self.sorting.show(console, steps)
+        if self.sorting is not None:
+            self.sorting.show(console, steps)
 
 
-def run(
-    support: Path,
-    queries: Sequence[Path],
-    *,
-    also: Sequence[Path],
-    pool: Sequence[Path],
-    options: ReadOptions,
-    outputs: Outputs,
-    use_cache: bool,
-    encoder: str | None,
-    model: str,
-    joint: bool,
-    balanced: bool,
-    top: int,
-    why: bool,
-    coverage: float,
-    device: str,
-) -> None:
+def run(call: PredictCall, outputs: Outputs) -> None:
     """Read the examples and items, answer, write the outputs, and print the results."""
-    require_alone("predict")
-    check_coverage(coverage, "--coverage")
-    check_options(model, joint=joint, balanced=balanced, pool=bool(pool))
-    outputs.check([support, *also, *queries])
+    outputs.check([call.examples, *call.also, *map(Path, call.files)])
     console = Console(stderr=outputs.out == STDOUT)
-    saved = None
-    if model != DEFAULT:
-        saved = load_saved(model, joint=joint, balanced=balanced, encoder=encoder, device=device)
-    examples, items = _read(support, queries, also, saved, options)
-    unlabelled = read_pool(pool, examples, options)
-    outputs.sorting.check_items(items)
-    print_inputs(console, examples, items, unlabelled)
-    cache = default_cache() if use_cache and examples.need_encoders else None
-    count = len(examples) + len(items) + len(unlabelled or ())
-    with bars("encoding", "answering", count) as (on_progress, on_answered):
+    saved, examples, files = call.begin()
+    examples, items = _read_items(call, examples, [Path(file) for file in files])
+    pool = read_pool([Path(each) for each in call.pool], examples, call.reading)
+    outputs.check_items(items)
+    print_inputs(console, examples, items, pool)
+    cache = call.cache(examples)
+    count = len(examples) + len(items) + len(pool or ())
+    with bars("encoding", "answering", "explaining", total=count) as callbacks:
+        on_progress, on_answered, on_explained = callbacks
         answers = predict_files(
             examples,
             items,
-            encoder=encoder,
-            model=model,
+            call.classifier,
+            replace(call.wanted, cards=MAX_CARDS if outputs.report else 0),
             saved=saved,
-            pool=unlabelled,
-            joint=joint,
-            balanced=balanced,
-            coverage=coverage,
-            top=top,
-            explained=MAX_CARDS if outputs.report else 0,
-            why=why,
+            pool=pool,
             cache=cache,
-            device=device,
             on_progress=on_progress,
             on_answered=on_answered,
+            on_explained=on_explained,
         )
-    title = f"Answers from {support.name if saved is None else Path(model).name}"
-    steps, vanished = outputs.make(answers, items, examples, options.label_column, title)
+    source = call.examples.name if saved is None else Path(call.classifier.model).name
+    title = f"Answers from {source}"
+    steps, vanished = outputs.make(answers, items, examples, call.reading.label_column, title)
     outputs.show(console, answers, items, steps)
     print_cache_trouble(cache)
     report_unreadable(
@@ -406,28 +413,13 @@ def run(
     )
 
 
-def _read(
-    support: Path,
-    queries: Sequence[Path],
-    also: Sequence[Path],
-    saved: TailClassifier | None,
-    options: ReadOptions,
+def _read_items(
+    call: PredictCall, examples: LabelledItems, files: Sequence[Path]
 ) -> tuple[LabelledItems, Items]:
-    """Read the examples and the items to answer; without queries, the unlabelled examples.
-
-    With a saved classifier there are no examples to name, so the first path is a query too.
-    """
-    if saved is not None:
-        require(not also, "--also", got="a model of `unitail fit`", allowed="with examples only")
-        queries = [support, *queries]
-        examples = remembered_examples(saved)
+    """Read the items to answer; without files, these are the unlabelled part of the examples."""
+    if files:
+        items = read_unlabelled(files, call.reading, like=examples)
     else:
-        examples = read_labelled(support, options, also=also)
-    if queries:
-        items = read_unlabelled(queries, options, like=examples)
-    else:
-        items = read_half_labelled(support, examples, options)
-        # Rows without a label are not skipped here: they are the rows to answer.
-        skipped = (note for note in examples.ignored if not note.endswith(WITHOUT_LABEL))
-        examples = replace(examples, ignored=tuple(skipped))
+        items = read_half_labelled(call.examples, examples, call.reading)
+        examples = replace(examples, unlabelled=())  # they are not skipped
     return examples, apply_corrections(items, examples)

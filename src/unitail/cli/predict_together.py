@@ -2,107 +2,84 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import typer
+from rich.console import Console
 
-from unitail.cli.console import bar, print_rows, report_unreadable
-from unitail.encoders.cache import FeatureCache, default_cache
+from unitail.cli.console import (
+    bar,
+    print_encoder,
+    print_examples,
+    print_rows,
+    report_unreadable,
+)
+from unitail.cli.predict import PredictCall
 from unitail.engines.choice import EngineChoice
 from unitail.engines.chunk_results import Summary
 from unitail.engines.drawn_pool import drawn_pool
 from unitail.engines.job import answer_rows_to_folder
-from unitail.engines.rows import JobRows, open_rows
+from unitail.engines.rows import open_rows
 from unitail.engines.storage import Storage
 from unitail.errors import InvalidConfig
 from unitail.estimator.classifier import TailClassifier
-from unitail.estimator.prediction_sets import check_coverage
-from unitail.inputs.encode import Unread
-from unitail.inputs.items import LabelledItems, ReadOptions
-from unitail.inputs.read import read_labelled
-from unitail.processes import require_alone
+from unitail.inputs.items import LabelledItems
 from unitail.wording import numbered
-from unitail.workflows.fit import add_pool, fit_files, load_saved, remembered_examples
+from unitail.workflows.fit import FittedFiles, fit_files
 
 ALL_IN = "the column 'reason' names all"
 
 
 def run_together(
-    support: Path,
-    files: Sequence[str],
-    *,
-    engine: EngineChoice,
-    out: str | None,
-    also: Sequence[Path],
-    pool: Sequence[str],
-    options: ReadOptions,
-    unsupported: Mapping[str, object],
-    use_cache: bool,
-    encoder: str | None,
-    model: str,
-    joint: bool,
-    balanced: bool,
-    top: int,
-    coverage: float,
-    device: str,
+    call: PredictCall, engine: EngineChoice, out: str | None, unsupported: Mapping[str, object]
 ) -> None:
     """Fit the classifier here, answer the rows with the workers, and print a summary.
 
     `unsupported` maps options that workers cannot serve to their values: any that is set is an
     error.
     """
-    require_alone("predict")
-    _check_unset({**unsupported, "--joint": joint, "--balanced": balanced})
-    check_coverage(coverage, "--coverage")
-    target, device = _target(out), engine.device(device)
-    saved = load_saved(model, joint=False, balanced=False, encoder=encoder, device=device)
-    if saved is None:
-        examples = read_labelled(support, options, also=also)
-    else:
-        examples, files = remembered_examples(saved), [str(support), *files]
+    options, wanted = call.classifier, call.wanted
+    together = {"--why": wanted.why, "--joint": options.joint, "--balanced": options.balanced}
+    _check_unset({**unsupported, **together})
+    target = _target(out)
+    call = replace(call, classifier=replace(options, device=engine.device(options.device)))
+    saved, examples, files = call.begin()
     _require_files(files)
-    rows = open_rows(files, options, like=examples)
-    classes = numbered(len(examples.classes), "class")
-    typer.echo(f"{examples.modality}: {numbered(len(examples), 'example')} of {classes}.")
+    rows = open_rows(files, call.reading, like=examples)
+    console = Console()
+    print_examples(console, examples)
     print_rows(rows)
-    cache = default_cache() if use_cache else None
-    unlabelled = open_rows(pool, options, like=examples) if pool else None
-    classifier, unread = _fit_or_extend(
-        saved, examples, unlabelled, cache, {"encoder": encoder, "model": model, "device": device}
-    )
+    fitted = _fit(call, examples, saved)
+    print_encoder(console, fitted.encoder.name, fitted.num_cached, fitted.notes)
     workers = engine.make()
     with bar("answering", rows.stream.total) as on_progress:
         summary = answer_rows_to_folder(
             workers,
             rows,
-            classifier,
+            fitted.classifier,
             target,
-            coverage=coverage,
-            top=top,
+            coverage=wanted.coverage,
+            top=wanted.top,
             chunk_rows=engine.chunk_rows,
             on_progress=on_progress,
         )
     _print_summary(summary, str(out))
-    named = [f"{item.name} ({item.among}): {item.reason}" for item in unread]
+    named = [f"{item.name} ({item.among}): {item.reason}" for item in fitted.unreadable]
     number = summary.unreadable + len(named)
     report_unreadable([*named, *summary.named], all_in=ALL_IN, number=number)
 
 
-def _fit_or_extend(
-    saved: TailClassifier | None,
-    examples: LabelledItems,
-    pool: JobRows | None,
-    cache: FeatureCache | None,
-    settings: Mapping[str, Any],
-) -> tuple[TailClassifier, tuple[Unread, ...]]:
-    """Fit a classifier, or extend the saved one by the pool; also return its unreadable items."""
+def _fit(call: PredictCall, examples: LabelledItems, saved: TailClassifier | None) -> FittedFiles:
+    """Fit a classifier on the examples, or extend the saved one, with a pool drawn if named."""
     with ExitStack() as stack:
-        items = None if pool is None else stack.enter_context(drawn_pool(pool))
-        if saved is not None:
-            return add_pool(saved, items, cache)
-        fitted = fit_files(examples, pool=items, cache=cache, **settings)
-        return fitted.classifier, fitted.unreadable
+        pool = None
+        if call.pool:
+            rows = open_rows(call.pool, call.reading, like=examples)
+            pool = stack.enter_context(drawn_pool(rows))
+        return fit_files(
+            examples, call.classifier, saved=saved, pool=pool, cache=call.cache(examples)
+        )
 
 
 def _check_unset(options: Mapping[str, object]) -> None:
@@ -120,9 +97,10 @@ def _check_unset(options: Mapping[str, object]) -> None:
 def _target(out: str | None) -> Storage:
     if out is None or Path(out).suffix:
         raise InvalidConfig(
-            "several workers write a folder of Parquet files",
+            "streamed rows are written to a folder of Parquet files",
             got="no --out" if out is None else f"--out {out}",
-            allowed="--out FOLDER, or an address",
+            allowed="--out FOLDER, or an address; rows are streamed with --workers, --engine ray"
+            " and addresses",
             remedy="Name a folder; `pandas.read_parquet(FOLDER)` reads all its files.",
         )
     return Storage(out)
@@ -141,5 +119,6 @@ def _require_files(files: Sequence[str]) -> None:
 def _print_summary(summary: Summary, out: str) -> None:
     states = ", ".join(f"{number:,} {state}" for state, number in sorted(summary.counts.items()))
     typer.echo(
-        f"{out}: {summary.rows:,} rows in {summary.chunks:,} files; answers: {states or 'none'}."
+        f"{out}: {numbered(summary.rows, 'row')} in {numbered(summary.chunks, 'file')};"
+        f" answers: {states or 'none'}."
     )

@@ -12,8 +12,8 @@ from rich.table import Column, Table
 
 from unitail.benchmark.learners import BenchLearner, load_learners, load_trained
 from unitail.cli.console import bar, print_lines
-from unitail.devices import choose_device
 from unitail.learners.checkpoint import is_model
+from unitail.processes import choose_device
 from unitail.training.run_folder import MODEL_FOLDER
 from unitail.validity_study.declared import BUILT_IN, declared_tasks, read_declaration
 from unitail.validity_study.kept import CURVES, KeptCurves

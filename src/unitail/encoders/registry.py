@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 
-from unitail.devices import choose_device
 from unitail.encoder_names import DEFAULTS, encoder_name
 from unitail.encoders.efficientnet import EfficientNetLite0
 from unitail.encoders.encoder import Encoder, Modality
@@ -18,6 +17,7 @@ from unitail.encoders.speech import SpeechEncoder
 from unitail.encoders.text import TextEncoder, minilm_folder
 from unitail.encoders.vision import PaperVisionEncoder, VisionEncoder
 from unitail.errors import UnknownEncoder
+from unitail.processes import choose_device
 
 
 @dataclass(frozen=True)

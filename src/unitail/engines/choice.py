@@ -1,13 +1,13 @@
 """Choose an engine from the options of the command line."""
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from unitail.answer_defaults import CHUNK_ROWS
 from unitail.engines.engine import Engine
 from unitail.engines.local import LocalEngine
-from unitail.errors import choice, require
+from unitail.errors import InvalidConfig, choice, require
 
 
 class EngineName(StrEnum):
@@ -19,26 +19,6 @@ class EngineName(StrEnum):
     """A Ray cluster."""
 
 
-def choose_engine(
-    name: str, workers: int | None = None, *, address: str | None = None, gpus: float = 0.0
-) -> Engine:
-    """Return an engine; by default with one process, or as many workers as fit on the cluster."""
-    engine = choice(EngineName, name, "--engine")
-    require(workers is None or workers >= 1, "--workers", got=workers, allowed="1 or more")
-    require(0 <= gpus < math.inf, "--gpus-per-worker", got=gpus, allowed="0 or more, such as 0.25")
-    if engine is EngineName.LOCAL:
-        require(
-            address is None and gpus == 0,
-            "--address and --gpus-per-worker",
-            got="the local engine",
-            allowed="with --engine ray",
-        )
-        return LocalEngine(workers or 1)
-    from unitail.engines.ray_cluster import RayEngine
-
-    return RayEngine(workers, address=address, gpus=gpus)
-
-
 @dataclass(frozen=True)
 class EngineChoice:
     """The user's choice of an engine and its settings."""
@@ -47,7 +27,7 @@ class EngineChoice:
     workers: int | None = None
     address: str | None = None
     gpus: float = 0.0
-    chunk_rows: int = 256
+    chunk_rows: int = CHUNK_ROWS
 
     @property
     def is_plain(self) -> bool:
@@ -55,20 +35,29 @@ class EngineChoice:
         alone = self.name == EngineName.LOCAL and self.workers in (None, 1)
         return alone and self.address is None and not self.gpus
 
-    def streams(self, names: Iterable[str]) -> bool:
-        """Return whether rows are processed in chunks: with workers, or from an address."""
-        return not self.is_plain or any(map(is_address, names))
-
     def device(self, name: str) -> str:
         """Return the device of the workers: by default the CPU if they get no GPU of a cluster."""
         without = self.name == EngineName.RAY and not self.gpus
         return "cpu" if without and name == "auto" else name
 
     def make(self) -> Engine:
-        """Return the engine; one on a cluster connects to it."""
-        return choose_engine(self.name, self.workers, address=self.address, gpus=self.gpus)
+        """Return the engine, by default with one process, or as many workers as fit on a cluster.
 
+        One on a cluster connects to it.
+        """
+        name, workers, gpus = choice(EngineName, self.name, "--engine"), self.workers, self.gpus
+        require(workers is None or workers >= 1, "--workers", got=workers, allowed="1 or more")
+        allowed = "0 or more, such as 0.25"
+        require(0 <= gpus < math.inf, "--gpus-per-worker", got=gpus, allowed=allowed)
+        if name is EngineName.LOCAL:
+            if self.address is not None or gpus:
+                raise InvalidConfig(
+                    "--address and --gpus-per-worker are for a cluster",
+                    got="--engine local",
+                    allowed="with --engine ray",
+                    remedy="Add --engine ray, or leave them out.",
+                )
+            return LocalEngine(workers or 1)
+        from unitail.engines.ray_cluster import RayEngine
 
-def is_address(name: str) -> bool:
-    """Return whether a name is an address, such as s3://bucket/x, and not a path."""
-    return "://" in name
+        return RayEngine(workers, address=self.address, gpus=gpus)

@@ -10,10 +10,10 @@ from typing import Any
 
 from unitail.encoders.encoder import Modality
 from unitail.encoders.encoding import READERS
-from unitail.engines.choice import is_address
 from unitail.engines.engine import Chunk
 from unitail.engines.storage import Storage
 from unitail.errors import optional
+from unitail.files import is_address
 from unitail.inputs.cells import texts_of
 from unitail.inputs.items import Items, LabelledItems, ReadOptions, Record
 from unitail.inputs.recognise import modality_of

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from unitail.answer_defaults import CHUNK_ROWS
 from unitail.configuration import parse_json
 from unitail.engines.engine import Chunk
 from unitail.engines.storage import Storage
@@ -27,8 +28,6 @@ from unitail.inputs.table_files import (
     storable,
 )
 
-CHUNK_ROWS = 256
-"""Rows per chunk: a multiple of an encoder's batch size, and some seconds of work."""
 READ_ROWS = 4096
 """Rows of a file that are read at a time."""
 STREAMED = (".csv", ".tsv", ".parquet", ".pq", ".jsonl", ".ndjson")

@@ -9,13 +9,12 @@ from types import MappingProxyType
 from typing import Any
 
 import unitail
-from unitail.answer_defaults import COVERAGE, TOP
+from unitail.answer_defaults import CHUNK_ROWS, COVERAGE, TOP
 from unitail.banks.bank import FeatureBank
 from unitail.encoders.encoder import Encoder
 from unitail.engines.answering import AnswerChunk
 from unitail.engines.bank import BankFacts, write_bank
 from unitail.engines.chunk_results import ChunkFolder, Summary
-from unitail.engines.chunks import CHUNK_ROWS
 from unitail.engines.encoding import EncodeChunk
 from unitail.engines.engine import Chunk, ChunkReport, Engine, Work
 from unitail.engines.rows import JobRows

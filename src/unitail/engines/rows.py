@@ -6,11 +6,11 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from unitail.encoders.encoder import Modality
-from unitail.engines.choice import is_address
 from unitail.engines.chunk_items import Reading
 from unitail.engines.chunks import STREAMED, ListedStream, RowStream, TableStream
 from unitail.engines.storage import Storage
 from unitail.errors import InvalidInput, optional
+from unitail.files import is_address
 from unitail.inputs.cells import with_fixed_formats
 from unitail.inputs.columns import choose_content
 from unitail.inputs.items import FILE, PLAIN, Items, LabelledItems, ReadOptions
@@ -78,7 +78,7 @@ def rows_of_items(items: Items) -> JobRows:
     relative = are_files and not all(Path(item).is_absolute() for item in items.items)
     base = str(Path.cwd()) if relative else ""  # workers may run in another folder
     reading = Reading(modality=items.modality, column=column, are_files=are_files, base=base)
-    return JobRows(stream, reading, (*items.guesses, *items.ignored))
+    return JobRows(stream, reading, (*items.guesses, *items.skipped))
 
 
 def _tables(places: Sequence[Storage]) -> list[Storage]:

@@ -6,9 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
-from unitail.engines.choice import is_address
 from unitail.errors import InvalidInput, optional
-from unitail.files import disk_errors, write_bytes
+from unitail.files import disk_errors, is_address, write_bytes
 
 
 class Storage:

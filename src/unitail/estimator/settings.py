@@ -17,7 +17,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from torch import Tensor
 
-from unitail.devices import choose_device
 from unitail.errors import InvalidConfig, WeightWarning, require, warn_user
 from unitail.estimator.scaling import Scales, read_scale
 from unitail.learners.checkpoint import load_model
@@ -26,6 +25,7 @@ from unitail.learners.in_context import InContextLearner
 from unitail.learners.parts import AnyLearner, PartsLearner, checked_parts
 from unitail.learners.pretrained import SHIPPED_DRAWS, load_shipped
 from unitail.nn.episode_model import AnyModel, EpisodeModel, Visibility
+from unitail.processes import choose_device
 from unitail.wording import some
 
 AUTO = "auto"

@@ -163,12 +163,17 @@ def read_without_pairs(settings: Settings, rows: Rows, given: NDArray[Any]) -> L
     return read_many(model, as_support(rows), order)
 
 
-def check_joint_call(num_queries: int, limit: int | None) -> None:
-    """Refuse more queries than can see each other in bounded memory.
+def joint_limit(max_support: int | None) -> int | None:
+    """Return the largest number of queries that may see each other; None if there is no limit.
 
     A `max_support` below `MAX_SUPPORT` does not lower this limit: queries take their own memory.
     """
-    limit = None if limit is None else max(limit, MAX_SUPPORT)
+    return None if max_support is None else max(max_support, MAX_SUPPORT)
+
+
+def check_joint_call(num_queries: int, max_support: int | None) -> None:
+    """Refuse more queries than can see each other in bounded memory; see `joint_limit`."""
+    limit = joint_limit(max_support)
     if limit is not None and num_queries > limit:
         raise UserError(
             "the rows of one call, which see each other, do not fit into bounded memory",

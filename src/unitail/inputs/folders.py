@@ -91,10 +91,12 @@ def read_loose_files(folder: Path, modality: Modality) -> Items:
             allowed="files without a class next to the class folders",
             remedy="Name the files to answer after the examples, or put them there.",
         )
+    visible = tuple(file for file in files if not file.name.startswith("."))
     return Items(
         items=chosen,
         names=tuple(shown(file.name) for file in chosen),
         modality=modality,
+        ignored=_note_skipped([Listing(visible, hidden=0, broken=())], modality),
         records=records_of_files(chosen),
     )
 
@@ -136,7 +138,8 @@ def read_class_folders(folder: Path, modality: Modality | None) -> LabelledItems
         names=tuple(shown(file.relative_to(folder)) for file, _ in pairs),
         labels=tuple(label for _, label in pairs),
         modality=modality,
-        ignored=(*_note_empty_classes(empty, modality), *_note_outside(folder), *notes),
+        ignored=(*_note_empty_classes(empty, modality), *notes),
+        unlabelled=tuple(_note_outside(folder)),
         guesses=tuple(_note_nested(folder, pairs)),
     )
 

@@ -46,6 +46,9 @@ class Items:
     modality: Modality
     ignored: tuple[str, ...] = ()
     """Notes on what was skipped, and why."""
+    unlabelled: tuple[str, ...] = ()
+    """Notes on rows without a label and files outside the class folders, among examples: skipped
+    unless they are what is answered, see `read_half_labelled`."""
     guesses: tuple[str, ...] = ()
     """Notes on what was guessed when reading them."""
     content_column: str | None = None
@@ -61,15 +64,19 @@ class Items:
         return len(self.names)
 
     @property
+    def skipped(self) -> tuple[str, ...]:
+        """All notes on what was skipped."""
+        return (*self.unlabelled, *self.ignored)
+
+    @property
     def need_encoders(self) -> bool:
         """Whether there is anything other than rows of numbers and categories."""
         mixed = self.layout is not None and bool(self.layout.contents)
         return mixed or self.modality is not Modality.TABLE
 
-    def with_labels(self, labels: Iterable[str], *, ignored: Sequence[str] = ()) -> "LabelledItems":
-        """Return the items as labelled examples; the notes `ignored` come first."""
-        fields = {**vars(self), "ignored": (*ignored, *self.ignored)}
-        return LabelledItems(labels=tuple(labels), **fields)
+    def with_labels(self, labels: Iterable[str]) -> "LabelledItems":
+        """Return the items as labelled examples."""
+        return LabelledItems(labels=tuple(labels), **vars(self))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -156,7 +163,8 @@ def join_examples(first: LabelledItems, second: LabelledItems) -> LabelledItems:
         names=(*(first.names[place] for place in kept), *second.names),
         labels=(*(first.labels[place] for place in kept), *second.labels),
         modality=first.modality,
-        ignored=(*first.ignored, *second.ignored, *corrected),
+        ignored=(*first.ignored, *second.skipped, *corrected),
+        unlabelled=first.unlabelled,
         guesses=(*first.guesses, *second.guesses),
         content_column=first.content_column,
         layout=first.layout,

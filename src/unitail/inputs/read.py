@@ -7,14 +7,15 @@ ambiguous, `InvalidInput` names the option that resolves it.
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
 from unitail.encoders.encoder import Modality
 from unitail.encoders.images import has_pages
-from unitail.errors import InvalidInput
+from unitail.errors import InvalidConfig, InvalidInput
+from unitail.files import is_address
 from unitail.inputs.folders import (
     read_class_folders,
     read_folder,
@@ -59,12 +60,41 @@ def read_labelled(
     if len(examples.classes) < 2:
         raise InvalidInput(
             f"{shown(path)} holds one class only",
-            got=some([repr(examples.classes[0]), *examples.ignored], separator="; "),
+            got=some([repr(examples.classes[0]), *examples.skipped], separator="; "),
             allowed="two classes or more",
             remedy="Add examples of another class.",
         )
     notes = (*_note_multipage_files(examples), *_note_similar_classes(examples.classes))
     return replace(examples, guesses=(*examples.guesses, *notes))
+
+
+def check_columns(
+    options: ReadOptions, examples: Path | None, others: Iterable[Path | str] = ()
+) -> None:
+    """Raise an error for options about columns if nothing that is read has columns.
+
+    `examples` is None if they are those of a saved classifier. A folder may hold a large table.
+    """
+    if options.columns and examples is not None and examples.is_dir():
+        raise InvalidConfig(
+            "--column is about a column of the examples",
+            got=f"{shown(examples)}, a folder of files",
+            allowed="a table of examples",
+            remedy="Leave out --column.",
+        )
+    names = [*([] if examples is None else [examples]), *others]
+    if options.content_column is not None and not any(map(_may_be_table, names)):
+        raise InvalidConfig(
+            "--content-column is about a column of a table",
+            got=some(map(shown, names)),
+            allowed="at least one table",
+            remedy="Leave out --content-column.",
+        )
+
+
+def _may_be_table(name: Path | str) -> bool:
+    path = Path(name)
+    return is_address(str(name)) or is_table(path) or any(path.glob("*.parquet"))
 
 
 def _note_similar_classes(classes: Sequence[str]) -> list[str]:

@@ -21,7 +21,6 @@ from unitail.inputs.table_files import guesses_of, read_table, without_row_numbe
 from unitail.missing_columns import no_label_column
 from unitail.wording import exact, excerpt, numbered, shown, some
 
-WITHOUT_LABEL = "without a label"
 MIN_ODD = 10
 """Fewest rows for which mostly different labels look wrong."""
 
@@ -48,9 +47,10 @@ def read_labelled_rows(
     rows = frame.drop(columns=label_column).iloc[labelled]
     items, kept = _items_of(rows, path, options, like)
     missing = len(labels) - len(labelled)
-    notes = [f"{numbered(missing, 'row')} {WITHOUT_LABEL}"] if missing else []
-    examples = items.with_labels((labels[labelled[place]] for place in kept), ignored=notes)
-    return replace(examples, guesses=(*examples.guesses, *_note_odd_labels(examples, label_column)))
+    notes = [f"{numbered(missing, 'row')} without a label"] if missing else []
+    examples = items.with_labels(labels[labelled[place]] for place in kept)
+    odd = _note_odd_labels(examples, label_column)
+    return replace(examples, guesses=(*examples.guesses, *odd), unlabelled=tuple(notes))
 
 
 def items_of_rows(

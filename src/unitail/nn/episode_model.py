@@ -325,6 +325,11 @@ class EpisodeModel(nn.Module, ABC, Generic[Drawn, Read]):
         check_query_fits(read.support, queries)
         return self._contributions(read, queries, classes)
 
+    @property
+    def explains(self) -> bool:
+        """Whether the model can attribute its answers to labelled rows, see `contributions`."""
+        return type(self)._contributions is not EpisodeModel._contributions
+
     def _contributions(self, read: Read, queries: Tensor, classes: Tensor) -> Contributions:
         raise CannotSolve(
             "the model cannot attribute its answers to labelled rows",

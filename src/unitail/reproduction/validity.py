@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from unitail.benchmark.learners import load_learners
-from unitail.devices import choose_device
+from unitail.processes import choose_device
 from unitail.progress import OnProgress
 from unitail.reproduction.report import PlainTable, Section
 from unitail.reproduction.run import Reproduction, how_to_get

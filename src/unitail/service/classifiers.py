@@ -26,7 +26,7 @@ from unitail.inputs.read import read_labelled
 from unitail.nn.episode_model import Visibility
 from unitail.web.replies import Refusal
 from unitail.wording import shown, some
-from unitail.workflows.fit import fit_files
+from unitail.workflows.fit import ClassifierOptions, fit_files
 
 MAX_VERSIONS = 5
 """Number of versions of a classifier that are kept, including the newest."""
@@ -231,4 +231,4 @@ def _name_and_path(source: str) -> tuple[str, Path]:
 
 def _fit(path: Path, device: str) -> TailClassifier:
     examples = read_labelled(path)
-    return fit_files(examples, cache=default_cache(), device=device).classifier
+    return fit_files(examples, ClassifierOptions(device=device), cache=default_cache()).classifier

@@ -27,11 +27,11 @@ from unitail.estimator.rows import Rows
 from unitail.studio.changes import Origin
 from unitail.studio.latest import Labelled
 from unitail.studio.vectors import Vectors
+from unitail.workflows.fit import ClassifierOptions
 from unitail.workflows.learning_curve.curve import OwnCurve, own_curve
 from unitail.workflows.learning_curve.interval import Estimate, forecast
 from unitail.workflows.learning_curve.report import OURS, percent
 from unitail.workflows.learning_curve.splits import thinned
-from unitail.workflows.predict import make_classifier
 
 SPLITS = 20
 """Random splits per number of labels: few, since an estimate should take seconds."""
@@ -105,7 +105,9 @@ def estimate(
             raise Superseded
 
     kept = thinned(rows, seed=0)
-    learner = ClassifierLearner.of(make_classifier(encoder=vectors.chosen_encoder, device=device))
+    learner = ClassifierLearner.of(
+        ClassifierOptions(device=device).classifier(vectors.chosen_encoder)
+    )
     try:
         curve = own_curve(
             rows.take(kept),

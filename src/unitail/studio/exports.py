@@ -29,8 +29,9 @@ from unitail.studio.vectors import Vectors
 from unitail.wording import shown
 from unitail.workflows.answer_files import write_answers
 from unitail.workflows.answers import Answer, Answers
+from unitail.workflows.fit import ClassifierOptions
 from unitail.workflows.html_report.page import write_html_report
-from unitail.workflows.predict import answer_rows, make_classifier
+from unitail.workflows.predict import answer_rows
 from unitail.workflows.sort_files import (
     SortBy,
     Step,
@@ -101,7 +102,7 @@ class Results:
         is_own = np.array([origin != Origin.CONFIRMED for _, _, origin in labels_now], dtype=bool)
         _require_two_classes([label for _, label in support])
         places = [place for place, _ in support]
-        classifier = make_classifier(encoder=vectors.chosen_encoder, device=device)
+        classifier = ClassifierOptions(device=device).classifier(vectors.chosen_encoder)
         pool = choose_pool(vectors.encoded_places(), named)
         classifier.fit(
             vectors.at(np.array(places)),

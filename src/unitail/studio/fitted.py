@@ -15,7 +15,7 @@ from unitail.estimator.settings import draw_seed
 from unitail.studio.latest import Labelled, Places
 from unitail.studio.span import SpanCache, choose_span, with_shared_model
 from unitail.studio.vectors import Vectors
-from unitail.workflows.predict import make_classifier
+from unitail.workflows.fit import ClassifierOptions
 
 POOL, MIN_POOL = 200, 20
 """Largest and smallest number of unlabelled items read beside the labelled ones."""
@@ -60,8 +60,10 @@ class Fitted:
         places, class_ids, versions = support
         if len(set(class_ids)) < 2:
             return None
-        classifier = make_classifier(encoder=vectors.chosen_encoder, device=device).set_params(
-            precision="single"
+        classifier = (
+            ClassifierOptions(device=device)
+            .classifier(vectors.chosen_encoder)
+            .set_params(precision="single")
         )
         key = (places, versions, pool)
         rows = vectors.at(np.array([*places, *pool[0]]))

@@ -24,10 +24,10 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from unitail.devices import choose_device
 from unitail.estimator.classifier import TailClassifier
 from unitail.inputs.input_encoder import InputEncoder, ItemEncoder
 from unitail.learners.pretrained import load_default
+from unitail.processes import choose_device
 from unitail.relational.config import FeaturesAs
 from unitail.relational.geometry import coordinate_limit, limited
 from unitail.relational.model import MAX_ORIGIN_DISTANCE, Relational

@@ -17,7 +17,7 @@ from unitail.errors import UserError
 from unitail.inputs.encode import encode
 from unitail.inputs.input_encoder import InputEncoder, ItemEncoder
 from unitail.studio.catalogue import Catalogue
-from unitail.workflows.predict import choose_encoder
+from unitail.workflows.fit import ClassifierOptions
 
 FIRST_CHUNK, CHUNK = 16, 128
 """Items encoded at a time: few at first, for early results, then twice as many up to `CHUNK`."""
@@ -159,7 +159,8 @@ class Vectors:
                 encoder=self._choice, named=False, content_column=column, device=self._device
             )
         else:
-            encoder = choose_encoder(items.with_labels(()), self._choice, self._device)
+            options = ClassifierOptions(encoder=self._choice, device=self._device)
+            encoder = options.encoder_for(items.with_labels(()))
         self.encoder = encoder
         return encoder
 

@@ -9,10 +9,9 @@ from torch import Tensor, nn
 from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method
 from torch.nn.parallel import DistributedDataParallel
 
-from unitail.devices import has_accelerator
 from unitail.errors import optional
 from unitail.nn.episode_model import AnyModel
-from unitail.processes import ProcessGroup, launched
+from unitail.processes import ProcessGroup, has_accelerator, launched
 
 
 class Processes(ProcessGroup):

@@ -14,6 +14,7 @@ import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +23,12 @@ from unitail.files import disk_errors, followed, write_bytes, write_json, write_
 from unitail.inputs.cells import escape_formula
 from unitail.inputs.items import Items, Record
 from unitail.inputs.table_files import prefix_beside
-from unitail.workflows.answers import Answer, Answers, State, score, scores_as_json
+from unitail.workflows.answers import DIGITS, Answer, Answers, State, score, scores_as_json
 
 STDOUT = Path("-")
 """The path that means JSON lines on standard output."""
 FORMAT = 2
 SUFFIXES = (".csv", ".jsonl", ".parquet", ".xlsx", ".json")
-DIGITS = 6
-"""Decimal digits of probabilities and novelty in files."""
 MAX_SHEET_ROWS = 1_048_576
 MAX_SHEET_CELL = 32_767
 """Limits of an Excel sheet: rows, and characters in a cell."""
@@ -49,7 +48,16 @@ def check_target(path: Path, *suffixes: str) -> None:
         )
     if path.suffix.lower() == ".xlsx":
         optional("openpyxl", extra="excel")
+    if path.suffix.lower() == ".parquet":
+        optional("pyarrow.parquet", extra="encoders")
     check_place(path)
+
+
+def check_rows(path: Path, queries: Items) -> None:
+    """Raise an error if the user's rows do not fit into the file, before they are answered."""
+    if path.suffix.lower() == ".xlsx":
+        texts = (cell for record in queries.records for cell in record.cells.values())
+        _check_sheet(len(queries.records), texts)
 
 
 def check_place(path: Path) -> None:
@@ -240,9 +248,7 @@ def _as_parquet(table: AnswerTable) -> bytes:
 def _as_sheet(table: AnswerTable) -> bytes:
     openpyxl = optional("openpyxl", extra="excel")
     rows = [list(_flat(row).values()) for row in table.rows]
-    longest = max((len(cell) for row in rows for cell in row if isinstance(cell, str)), default=0)
-    _require_fits(len(rows) + 1, MAX_SHEET_ROWS, "rows")
-    _require_fits(longest, MAX_SHEET_CELL, "characters in a cell")
+    _check_sheet(len(rows), chain.from_iterable(rows))
     book = openpyxl.Workbook(write_only=True)
     sheet = book.create_sheet("answers")
     cell_of = optional("openpyxl.cell", extra="excel").WriteOnlyCell
@@ -259,6 +265,13 @@ def _as_sheet(table: AnswerTable) -> bytes:
     file = io.BytesIO()
     book.save(file)
     return file.getvalue()
+
+
+def _check_sheet(num_rows: int, cells: Iterable[object]) -> None:
+    """Raise an error for rows, or cells of text, that a sheet of Excel cannot hold."""
+    longest = max((len(cell) for cell in cells if isinstance(cell, str)), default=0)
+    _require_fits(num_rows + 1, MAX_SHEET_ROWS, "rows")
+    _require_fits(longest, MAX_SHEET_CELL, "characters in a cell")
 
 
 def _require_fits(number: int, limit: int, what: str) -> None:

@@ -22,8 +22,10 @@ from unitail.framework.statistics import LEVEL
 from unitail.inputs.encode import Unread
 from unitail.inputs.input_encoder import InputEncoder
 from unitail.inputs.items import Items
+from unitail.progress import OnProgress
 
 DIGITS = 6
+"""Decimal digits of probabilities, novelty and scores in files."""
 NAMED = 3
 """Number of examples, and of columns, that are named beside an answer."""
 MAX_EXPLAINED = 1000
@@ -32,6 +34,10 @@ MAX_VALUES = 2**25
 """Limit on answers times examples: with very many examples, fewer answers are explained."""
 MAX_WALKED = 200_000
 """Largest number of rows with exchanged columns that are answered to explain all answers."""
+MAX_COLUMN_CARDS = 100
+"""Largest number of answers whose columns are explained if only a report needs them."""
+COLUMNS_AT_ONCE = 50
+"""Number of answers whose columns are explained together; progress is reported after each."""
 MIN_WALKS, MAX_WALKS = 4, 32
 """Bounds on the permutations per answer in the influence of columns."""
 
@@ -49,6 +55,16 @@ class State(StrEnum):
     """It is the user's own label."""
     SKIPPED = "skipped"
     """There is no answer."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """An example that the classifier was fitted on."""
+
+    place: int
+    """Index of the example, from 0; unreadable examples count too."""
+    name: str
+    label: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -245,12 +261,15 @@ def explain(
     classifier: TailClassifier,
     encoder: InputEncoder,
     queries: Vectors,
-    examples: Sequence[tuple[int, str, str]],
+    examples: Sequence[Example],
+    *,
+    on_explained: OnProgress | None = None,
 ) -> Answers:
     """Return the answers with explanations of the least certain ones.
 
-    `examples` are the indices, names and labels of the rows that the classifier was fitted on.
-    Raises an error for models without explanations, and for examples that were averaged.
+    `examples` are the rows that the classifier was fitted on. Columns take most of the time: unless
+    the user asked why, they are named for the first cards of a report only. `on_explained` counts
+    the answers whose columns are explained. Raises an error for models without explanations.
     """
     limit = min(MAX_EXPLAINED, max(1, MAX_VALUES // max(1, len(examples))))
     chosen = [answer.place for answer in result.by_uncertainty()[:limit]]
@@ -263,7 +282,9 @@ def explain(
     because = dict(zip(chosen, _because(influence, examples), strict=True))
     columns = {}
     if result.modality is Modality.TABLE:
-        columns = dict(zip(chosen, _columns(classifier, encoder, rows, labels), strict=True))
+        limit = len(rows) if result.why else MAX_COLUMN_CARDS
+        named = _columns(classifier, encoder, rows[:limit], labels[:limit], on_explained)
+        columns = dict(zip(chosen, named, strict=False))
     explained = (
         replace(
             each, because=because.get(each.place, ()), because_columns=columns.get(each.place, ())
@@ -280,14 +301,11 @@ def _as_classes(classifier: TailClassifier, labels: Sequence[str]) -> NDArray[An
     return chosen
 
 
-def _because(
-    influence: Influence, examples: Sequence[tuple[int, str, str]]
-) -> list[tuple[Because, ...]]:
+def _because(influence: Influence, examples: Sequence[Example]) -> list[tuple[Because, ...]]:
     return [
         tuple(
-            Because(place=place, name=name, label=label, share=float(shares[row]))
+            Because(**vars(examples[row]), share=float(shares[row]))
             for row in top
-            for place, name, label in [examples[row]]
             if shares[row] > 0
         )
         for top, shares in zip(influence.top(NAMED), influence.shares, strict=True)
@@ -295,7 +313,11 @@ def _because(
 
 
 def _columns(
-    classifier: TailClassifier, encoder: InputEncoder, rows: NDArray[Any], labels: NDArray[Any]
+    classifier: TailClassifier,
+    encoder: InputEncoder,
+    rows: NDArray[Any],
+    labels: NDArray[Any],
+    on_explained: OnProgress | None,
 ) -> list[tuple[tuple[str, float], ...]]:
     """Name the columns that support each answer; if there are many, only for the first ones.
 
@@ -304,15 +326,20 @@ def _columns(
     spans = column_spans(encoder, None, rows.shape[1])
     walks = MAX_WALKED // (len(rows) * (len(spans) + 1))
     walks = min(max(walks, MIN_WALKS), MAX_WALKS)
-    limit = max(1, MAX_WALKED // (walks * (len(spans) + 1)))
-    influence = classifier.column_influence(
-        rows[:limit], labels[:limit], n_walks=walks, columns=spans
-    )
-    named = [
-        tuple((influence.names[place], float(shares[place])) for place in top if shares[place] > 0)
-        for top, shares in zip(influence.top(NAMED), influence.shares, strict=True)
-    ]
-    return named + [()] * (len(rows) - len(named))
+    count = min(len(rows), max(1, MAX_WALKED // (walks * (len(spans) + 1))))
+    named: list[tuple[tuple[str, float], ...]] = []
+    for start in range(0, count, COLUMNS_AT_ONCE):
+        chunk = slice(start, min(start + COLUMNS_AT_ONCE, count))
+        influence = classifier.column_influence(  # its walks depend on neither rows nor labels
+            rows[chunk], labels[chunk], n_walks=walks, columns=spans
+        )
+        named += [
+            tuple((influence.names[at], float(shares[at])) for at in top if shares[at] > 0)
+            for top, shares in zip(influence.top(NAMED), influence.shares, strict=True)
+        ]
+        if on_explained is not None:
+            on_explained(len(named), count)
+    return named
 
 
 def with_nearest(

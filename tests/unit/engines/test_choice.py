@@ -4,18 +4,18 @@ from types import SimpleNamespace
 
 import pytest
 
-from unitail.engines.choice import choose_engine
+from unitail.engines.choice import EngineChoice
 from unitail.engines.local import LocalEngine
 from unitail.errors import InvalidConfig, MissingExtra, UserError
 
 
 def test_the_local_engine_needs_no_ray(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    engine = choose_engine("local", 2)
+    engine = EngineChoice("local", 2).make()
     assert isinstance(engine, LocalEngine)
     assert engine.workers == 2
     with pytest.raises(MissingExtra, match=r"pip install 'unitail\[scale\]'"):
-        choose_engine("ray")
+        EngineChoice("ray").make()
 
 
 @pytest.mark.parametrize(
@@ -25,15 +25,25 @@ def test_the_local_engine_needs_no_ray(monkeypatch: pytest.MonkeyPatch) -> None:
         ("local", 0, {}, "--workers is out of range: got 0; allowed: 1 or more"),
         ("ray", 1, {"gpus": -1.0}, "--gpus-per-worker is out of range: got -1.0"),
         ("ray", 1, {"gpus": math.inf}, "--gpus-per-worker is out of range: got inf"),
-        ("local", 1, {"address": "auto"}, "got the local engine; allowed: with --engine ray"),
-        ("local", 1, {"gpus": 0.5}, "got the local engine; allowed: with --engine ray"),
+        (
+            "local",
+            1,
+            {"address": "auto"},
+            "are for a cluster: got --engine local",
+        ),
+        (
+            "local",
+            1,
+            {"gpus": 0.5},
+            "are for a cluster: got --engine local",
+        ),
     ],
 )
 def test_what_makes_no_sense_is_refused(
     name: str, workers: int | None, options: dict[str, object], message: str
 ) -> None:
     with pytest.raises(InvalidConfig, match=message):
-        choose_engine(name, workers, **options)  # type: ignore[arg-type]
+        EngineChoice(name, workers, **options).make()  # type: ignore[arg-type]
 
 
 def test_a_cluster_that_does_not_answer_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,7 +53,7 @@ def test_a_cluster_that_does_not_answer_is_said(monkeypatch: pytest.MonkeyPatch)
     fake = SimpleNamespace(is_initialized=lambda: False, init=refuse)
     monkeypatch.setitem(sys.modules, "ray", fake)
     with pytest.raises(UserError, match=r"no Ray cluster answers: got ConnectionError at 'x:1'"):
-        choose_engine("ray", address="x:1")
+        EngineChoice("ray", address="x:1").make()
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     with pytest.raises(UserError, match="got ConnectionError at 'local': nobody there"):
-        choose_engine("ray", 2)
+        EngineChoice("ray", 2).make()

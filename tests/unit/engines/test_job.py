@@ -28,7 +28,7 @@ from unitail.inputs.items import ReadOptions
 from unitail.inputs.read import read_labelled
 from unitail.processes import ProcessGroup
 from unitail.workflows.encode_bank import encode_bank
-from unitail.workflows.fit import fit_files
+from unitail.workflows.fit import ClassifierOptions, fit_files
 
 ENCODER = make_encoder("log-mel", device="cpu")
 
@@ -232,7 +232,7 @@ def test_answers_about_sounds_name_what_cannot_be_read(
     sounds: Path, bucket: str, tmp_path: Path
 ) -> None:
     examples = read_labelled(write_sounds(tmp_path / "known", count=2))
-    classifier = fit_files(examples, device="cpu").classifier
+    classifier = fit_files(examples, ClassifierOptions(device="cpu")).classifier
     out, rows = Storage("memory://results/answers"), open_rows([bucket], like=examples)
     fsspec.filesystem("memory").rm_file("/bucket/hum/3.wav")  # after it was listed
     summary = answer_rows_to_folder(LocalEngine(), rows, classifier, out, chunk_rows=1)

@@ -21,8 +21,8 @@ from unitail.inputs.read import read_labelled, read_unlabelled
 from unitail.relational.config import PRESETS
 from unitail.relational.model import Relational
 from unitail.workflows.answer_files import AnswerTable
-from unitail.workflows.fit import fit_files
-from unitail.workflows.predict import predict_files
+from unitail.workflows.fit import ClassifierOptions, fit_files
+from unitail.workflows.predict import PredictOptions, predict_files
 
 
 @pytest.fixture
@@ -44,10 +44,12 @@ def tables(tmp_path: Path) -> Sequence[Path]:
 def test_answers_are_those_of_a_single_call(tables: Sequence[Path], tmp_path: Path) -> None:
     examples = read_labelled(tables[0])
     queries = read_unlabelled([tables[1]], like=examples)
-    together = predict_files(examples, queries, device="cpu", top=2)
+    together = predict_files(
+        examples, queries, ClassifierOptions(device="cpu"), PredictOptions(top=2)
+    )
     expected = AnswerTable.of(together, queries)
     rows = open_rows([str(tables[1])], like=examples)
-    classifier = fit_files(examples, device="cpu").classifier
+    classifier = fit_files(examples, ClassifierOptions(device="cpu")).classifier
     out = Storage(tmp_path / "out")
     summary = answer_rows_to_folder(LocalEngine(), rows, classifier, out, top=2, chunk_rows=4)
     assert (summary.rows, summary.chunks, summary.unreadable) == (23, 6, 0)
@@ -67,7 +69,7 @@ def test_answers_of_another_classifier_are_not_mixed_in(
     """The same examples and parameters may still be another classifier."""
     examples = read_labelled(tables[0])
     rows, out = open_rows([str(tables[1])], like=examples), Storage(tmp_path / "out")
-    kept = fit_files(examples, device="cpu").classifier.kept_examples()
+    kept = fit_files(examples, ClassifierOptions(device="cpu")).classifier.kept_examples()
     assert isinstance(kept.encoder, TableEncoder)
     columns = json.dumps(kept.encoder.to_dict())
 
@@ -97,7 +99,7 @@ def test_answers_that_depend_on_each_other_are_refused(
     tables: Sequence[Path], tmp_path: Path
 ) -> None:
     examples = read_labelled(tables[0])
-    kept = fit_files(examples, device="cpu").classifier.kept_examples()
+    kept = fit_files(examples, ClassifierOptions(device="cpu")).classifier.kept_examples()
     classifier = TailClassifier(visibility="joint", device="cpu").fit(kept.vectors, kept.labels)
     rows = open_rows([str(tables[1])], like=examples)
     with pytest.raises(InvalidConfig, match=r"by itself: got .* joint.*name unlabelled files"):

@@ -6,9 +6,9 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from unitail.engines.choice import is_address
 from unitail.engines.storage import Storage
 from unitail.errors import CannotWrite, InvalidInput
+from unitail.files import is_address
 
 
 @pytest.fixture(params=["disk", "memory"])

@@ -15,7 +15,7 @@ from unitail.inputs.read import read_labelled, read_unlabelled
 from unitail.workflows import answers as why
 from unitail.workflows.answer_files import AnswerTable
 from unitail.workflows.answers import nearest_rows
-from unitail.workflows.predict import predict_files
+from unitail.workflows.predict import PredictOptions, predict_files
 
 TEXTS = "text,label\naaa,A\naa ab,A\nbbb,B\nbb ba,B\n"
 
@@ -32,7 +32,7 @@ def letters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_answers_name_the_examples_that_speak_for_them() -> None:
     examples = read_labelled(Path("known.csv"))
     items = read_unlabelled([Path("new.csv")], like=examples)
-    result = predict_files(examples, items, why=True)
+    result = predict_files(examples, items, wanted=PredictOptions(why=True))
     for answer in result.answers:
         assert answer.because
         assert answer.because[0].label == answer.label
@@ -49,7 +49,7 @@ def test_only_the_least_sure_are_explained(monkeypatch: pytest.MonkeyPatch, limi
     monkeypatch.setattr(why, limit, 1)
     examples = read_labelled(Path("known.csv"))
     items = read_unlabelled([Path("new.csv")], like=examples)
-    result = predict_files(examples, items, why=True)
+    result = predict_files(examples, items, wanted=PredictOptions(why=True))
     named = [answer.place for answer in result.answers if answer.because]
     assert named == [result.by_uncertainty()[0].place]
 
@@ -59,7 +59,7 @@ def test_what_was_averaged_is_shared_among_its_rows(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("unitail.estimator.support_size.support_limit", lambda *_: 2)
     examples = read_labelled(Path("known.csv"))
     items = read_unlabelled([Path("new.csv")], like=examples)
-    result = predict_files(examples, items, why=True)
+    result = predict_files(examples, items, wanted=PredictOptions(why=True))
     assert all(answer.because for answer in result.answers)
 
 

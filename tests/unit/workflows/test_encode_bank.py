@@ -173,7 +173,7 @@ def test_two_processes_make_the_bank_of_one(
     variables = {"UNITAIL_CACHE": shared, "CUDA_VISIBLE_DEVICES": ""}
     options = ["encode", folder, "-o", pair]
     output = fork_group(COMMAND, *options, output=tmp_path / "output", variables=variables)
-    assert output.count("12 items of 3 classes") == output.count("12 rows of 3 classes") == 1, (
+    assert output.count("12 examples of 3 classes") == output.count("12 rows of 3 classes") == 1, (
         output
     )
     assert "unitail: " not in output  # which begins the line of a mistake

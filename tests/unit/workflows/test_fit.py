@@ -14,7 +14,7 @@ from unitail.inputs import encode as encoding
 from unitail.inputs.items import LabelledItems
 from unitail.inputs.read import read_labelled, read_unlabelled
 from unitail.learners.pretrained import SHIPPED_DRAWS
-from unitail.workflows.fit import fit_files, load_saved, remembered_examples
+from unitail.workflows.fit import ClassifierOptions, fit_files, remembered_examples
 from unitail.workflows.predict import predict_files
 
 TEXTS = LabelledItems(
@@ -29,8 +29,10 @@ TEXTS = LabelledItems(
 def test_what_can_be_read_is_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(encoding, "make_encoder", lambda *_, **__: Letters())
     progress: list[tuple[int, int]] = []
-    fitted = fit_files(TEXTS, device="cpu", on_progress=lambda *each: progress.append(each))
-    assert fitted.examples == {"A": 2, "B": 2}
+    fitted = fit_files(
+        TEXTS, ClassifierOptions(device="cpu"), on_progress=lambda *each: progress.append(each)
+    )
+    assert fitted.class_counts == {"A": 2, "B": 2}
     assert [item.name for item in fitted.unreadable] == ["5"]
     assert progress[-1] == (5, 5)
     assert list(fitted.classifier.predict(["aaaa", "bbbb"])) == ["A", "B"]
@@ -49,7 +51,7 @@ def test_a_class_that_cannot_be_read_is_told(monkeypatch: pytest.MonkeyPatch) ->
         items=("a", "?"), names=("1", "2"), labels=("A", "B"), modality=Modality.TEXT
     )
     with pytest.raises(InvalidInput, match="no example of a class can be read: got 'B'"):
-        fit_files(lost, device="cpu")
+        fit_files(lost, ClassifierOptions(device="cpu"))
 
 
 def test_the_columns_of_a_table_are_remembered_with_their_types(tmp_path: Path) -> None:
@@ -76,7 +78,7 @@ def test_how_cells_were_written_is_remembered(tmp_path: Path) -> None:
     more.write_text("day;price;mass;count;label\n05/03/2021;2;8 kg;4,5;b\n")
     asked.write_text("day;price;mass;count\n04/03/2021;1,234;9 lb;5\n")
     examples = read_labelled(known, also=[more])
-    fitted = fit_files(examples, device="cpu").classifier
+    fitted = fit_files(examples, ClassifierOptions(device="cpu")).classifier
     loaded = TailClassifier.load(fitted.save(tmp_path / "saved"))
     for like in (examples, remembered_examples(fitted), remembered_examples(loaded)):
         items = read_unlabelled([asked], like=like)
@@ -85,10 +87,9 @@ def test_how_cells_were_written_is_remembered(tmp_path: Path) -> None:
 
 
 def test_names_of_shipped_models_are_no_saved_classifiers(tmp_path: Path) -> None:
-    options = {"joint": False, "balanced": False, "encoder": None, "device": "cpu"}
-    assert all(load_saved(name, **options) is None for name in SHIPPED_DRAWS)
+    assert all(ClassifierOptions(model=name).load_saved() is None for name in SHIPPED_DRAWS)
     folder = TailClassifier().fit(np.eye(4), [0, 0, 1, 1]).save(tmp_path / "saved")
-    loaded = load_saved(str(folder), **options)
+    loaded = ClassifierOptions(model=str(folder), device="cpu").load_saved()
     assert loaded is not None
     assert loaded.device == "cpu"
 
@@ -107,10 +108,10 @@ def test_a_table_is_answered_as_the_classifier_with_an_encoder_answers(tmp_path:
 
     examples = read_labelled(tmp_path / "known.csv")
     queries = read_unlabelled([tmp_path / "asked.csv"], like=examples)
-    answers = predict_files(examples, queries, device="cpu").answers
+    answers = predict_files(examples, queries, ClassifierOptions(device="cpu")).answers
     assert [each.label for each in answers] == own.predict(asked).tolist()
     np.testing.assert_allclose([each.probability for each in answers], expected.max(axis=1))
-    fitted = fit_files(examples, device="cpu").classifier
+    fitted = fit_files(examples, ClassifierOptions(device="cpu")).classifier
     assert (fitted.encoder, fitted.scale) == ("auto", "auto")
     np.testing.assert_array_equal(fitted.predict_proba(asked), expected)
     loaded = TailClassifier.load(fitted.save(tmp_path / "saved"))
@@ -128,8 +129,12 @@ def test_that_a_table_is_large_is_a_note(tmp_path: Path, monkeypatch: pytest.Mon
     wavy_table(30).to_csv(tmp_path / "known.csv", index=False)
     examples = read_labelled(tmp_path / "known.csv")
     note = "A table of 30 labelled rows: from about 30 on, gradient boosting"
-    assert fit_files(examples, device="cpu").notes[-1].startswith(note)
-    assert predict_files(examples, examples, device="cpu").notes[-1].startswith(note)
+    assert fit_files(examples, ClassifierOptions(device="cpu")).notes[-1].startswith(note)
+    assert (
+        predict_files(examples, examples, ClassifierOptions(device="cpu"))
+        .notes[-1]
+        .startswith(note)
+    )
     monkeypatch.setattr(encoding, "make_encoder", lambda *_, **__: Letters())
     monkeypatch.setattr(fitted, "MANY_ROWS", 4)
-    assert not fit_files(TEXTS, device="cpu").notes, "four texts are no table"
+    assert not fit_files(TEXTS, ClassifierOptions(device="cpu")).notes, "four texts are no table"

@@ -9,18 +9,15 @@ from PIL import Image
 from helpers.colours import MeanColour
 from unitail.encoders.cache import FeatureCache
 from unitail.encoders.encoder import Modality
-from unitail.errors import InvalidConfig, InvalidInput, UnknownEncoder
+from unitail.errors import CannotSolve, InvalidConfig, InvalidInput, UnknownEncoder
 from unitail.estimator.fitted import Fitted
 from unitail.inputs import encode as vectors
 from unitail.inputs.input_encoder import ItemEncoder
 from unitail.inputs.items import Items, LabelledItems, ReadOptions
 from unitail.inputs.read import read_labelled, read_unlabelled
-from unitail.workflows import predict
-from unitail.workflows.predict import (
-    check_together,
-    make_classifier,
-    predict_files,
-)
+from unitail.workflows import fit, predict
+from unitail.workflows.fit import ClassifierOptions, check_model, fit_files
+from unitail.workflows.predict import PredictOptions, predict_files
 
 COLOUR = ItemEncoder(encoder=MeanColour(), named=False)
 COLOURS = {"red": (220, 20, 20), "green": (20, 220, 20), "blue": (20, 20, 220)}
@@ -62,7 +59,10 @@ def _read(support: Path, queries: Path) -> tuple[LabelledItems, Items]:
 def test_images_are_answered(support: Path, queries: Path, joint: bool) -> None:
     done: list[tuple[int, int]] = []
     answers = predict_files(
-        *_read(support, queries), joint=joint, top=2, on_progress=lambda *now: done.append(now)
+        *_read(support, queries),
+        ClassifierOptions(joint=joint),
+        PredictOptions(top=2),
+        on_progress=lambda *now: done.append(now),
     )
     assert [answer.label for answer in answers.answers] == [
         answer.name.split("/")[0] for answer in answers.answers
@@ -85,9 +85,11 @@ def test_it_is_told_how_many_are_answered(
 ) -> None:
     """In pieces, which change no answer; files that see each other are one."""
     given, done = _read(support, queries), list[tuple[int, int]]()
-    whole = predict_files(*given, joint=joint)
+    whole = predict_files(*given, ClassifierOptions(joint=joint))
     monkeypatch.setattr(predict, "AT_ONCE", 4)
-    answers = predict_files(*given, joint=joint, on_answered=lambda *now: done.append(now))
+    answers = predict_files(
+        *given, ClassifierOptions(joint=joint), on_answered=lambda *now: done.append(now)
+    )
     assert done == [(each, 6) for each in counts]
     for one, other in zip(answers.answers, whole.answers, strict=True):
         assert (one.place, one.label, one.members) == (other.place, other.label, other.members)
@@ -114,7 +116,9 @@ def test_joint_answers_are_others(support: Path, queries: Path) -> None:
     joint, isolated = (
         [
             answer.probability
-            for answer in predict_files(*_read(support, queries), joint=each).answers
+            for answer in predict_files(
+                *_read(support, queries), ClassifierOptions(joint=each)
+            ).answers
         ]
         for each in (True, False)
     )
@@ -123,7 +127,7 @@ def test_joint_answers_are_others(support: Path, queries: Path) -> None:
 
 def test_members_come_in_the_order_of_probability(support: Path, queries: Path) -> None:
     answers = predict_files(
-        *_read(support, queries), coverage=0.99
+        *_read(support, queries), wanted=PredictOptions(coverage=0.99)
     )  # more than 12 examples promise
     for answer in answers.answers:
         assert answer.members == tuple(label for label, _ in answer.top)
@@ -131,7 +135,12 @@ def test_members_come_in_the_order_of_probability(support: Path, queries: Path) 
 
 def test_classes_that_occur_equally_often_are_answered_so(support: Path, queries: Path) -> None:
     examples, items = _read(support, queries)
-    answers = predict_files(examples, items, joint=True, balanced=True, top=len(examples.classes))
+    answers = predict_files(
+        examples,
+        items,
+        ClassifierOptions(joint=True, balanced=True),
+        PredictOptions(top=len(examples.classes)),
+    )
     total = dict.fromkeys(examples.classes, 0.0)
     for answer in answers.answers:
         for label, probability in answer.top:
@@ -148,7 +157,7 @@ def test_a_joint_answer_is_in_its_set(
         "predict_set",
         lambda self, rows, coverage: np.zeros((len(rows), 3), dtype=bool),
     )
-    answers = predict_files(*_read(support, queries), joint=True)
+    answers = predict_files(*_read(support, queries), ClassifierOptions(joint=True))
     assert all(answer.members == (answer.label,) for answer in answers.answers)
 
 
@@ -229,7 +238,7 @@ def test_tables_are_answered(tmp_path: Path) -> None:
     assert (answers.modality, answers.encoder) == (Modality.TABLE, "columns")
     assert answers.notes == ("Column 'id' is not used: nearly as many values as rows",)
     with pytest.raises(UnknownEncoder, match="tables have one encoder: got 'minilm'"):
-        predict_files(examples, items, encoder="minilm")
+        predict_files(examples, items, ClassifierOptions(encoder="minilm"))
 
 
 def test_a_table_that_lacks_a_column_is_refused(tmp_path: Path) -> None:
@@ -243,30 +252,54 @@ def test_a_table_that_lacks_a_column_is_refused(tmp_path: Path) -> None:
 
 
 def test_calls_that_are_wrong(support: Path, queries: Path) -> None:
-    examples, items = _read(support, queries)
+    examples, _ = _read(support, queries)
     with pytest.raises(InvalidConfig, match="coverage"):
-        predict_files(examples, items, coverage=1.0)
+        PredictOptions(coverage=1.0)
     with pytest.raises(InvalidConfig, match="top"):
-        predict_files(examples, items, top=0)
+        PredictOptions(top=0)
     texts = Items(items=("x",), names=("x",), modality=Modality.TEXT)
     with pytest.raises(InvalidInput, match="another kind than the examples: got text"):
         predict_files(examples, texts)
 
 
-def test_too_many_files_together_are_told_in_words_of_the_command() -> None:
-    classifier = make_classifier(encoder=COLOUR, joint=True, device="cpu").fit(
-        np.eye(4), [0, 0, 1, 1]
-    )
-    check_together(classifier, 4000)
+def test_too_many_files_together_are_refused_in_words_of_the_command() -> None:
+    def items(number: int) -> Items:
+        texts = ("a",) * number
+        return Items(items=texts, names=texts, modality=Modality.TEXT)
+
+    joint, isolated = ClassifierOptions(joint=True), ClassifierOptions()
+    check_model(joint.classifier(), joint, queries=items(4000))
     with pytest.raises(InvalidInput, match=r"got 4,001 files with --joint; .*Leave out --joint"):
-        check_together(classifier, 4001)
-    alone = make_classifier(encoder=COLOUR, device="cpu").fit(np.eye(4), [0, 0, 1, 1])
-    check_together(alone, 10**6)
+        check_model(joint.classifier(), joint, queries=items(4001))
+    check_model(isolated.classifier(), isolated, queries=items(10**6))
+
+
+def test_what_the_model_cannot_do_is_refused_before_anything_is_encoded(
+    support: Path, queries: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pool, explanations and the number of joint files, with a model that learns or is saved."""
+
+    def encode(*_: object, **__: object) -> None:
+        pytest.fail("encoded")
+
+    monkeypatch.setattr(fit, "encode", encode)
+    examples, items = _read(support, queries)
+    tail = ClassifierOptions(model="tail", device="cpu")
+    with pytest.raises(CannotSolve, match=r"labelled rows: got --why with --model tail; .*--why"):
+        predict_files(examples, items, tail, PredictOptions(why=True))
+    with pytest.raises(CannotSolve, match=r"takes no pool .*: got --pool with --model tail"):
+        predict_files(examples, items, tail, pool=items)
+    saved = tail.classifier().fit(np.eye(4), [0, 0, 1, 1])
+    with pytest.raises(CannotSolve, match="takes no pool"):
+        fit_files(examples, saved=saved, pool=items)
+    monkeypatch.setattr(fit, "joint_limit", lambda _: 5)
+    with pytest.raises(InvalidInput, match="got 6 files with --joint; allowed: at most 5"):
+        predict_files(examples, items, ClassifierOptions(joint=True))
 
 
 def test_only_the_least_sure_answers_name_what_is_near(support: Path, queries: Path) -> None:
     examples, items = _read(support, queries)
-    result = predict_files(examples, items, explained=1)
+    result = predict_files(examples, items, wanted=PredictOptions(cards=1))
     named = [answer for answer in result.answers if answer.nearest]
     assert [answer.place for answer in named] == [result.by_uncertainty()[0].place]
     assert [examples.labels[place] for place in named[0].nearest] == 3 * [named[0].label]

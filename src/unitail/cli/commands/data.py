@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from unitail.answer_defaults import CHUNK_ROWS
 from unitail.cli.commands import options
 from unitail.cli.plain_help import PlainCommand, PlainGroup
 
@@ -70,7 +71,7 @@ def prepare(
     workers: options.Workers = None,
     address: options.Address = None,
     gpus_per_worker: options.GpusPerWorker = 0.0,
-    chunk_rows: options.ChunkRows = options.CHUNK_ROWS,
+    chunk_rows: options.ChunkRows = CHUNK_ROWS,
 ) -> None:
     """Check the files of a data set and encode them to a feature bank.
 

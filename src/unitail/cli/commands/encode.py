@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from unitail.answer_defaults import CHUNK_ROWS
 from unitail.cli.commands import options
 
 
@@ -63,7 +64,7 @@ def encode(
     workers: options.Workers = None,
     address: options.Address = None,
     gpus_per_worker: options.GpusPerWorker = 0.0,
-    chunk_rows: options.ChunkRows = options.CHUNK_ROWS,
+    chunk_rows: options.ChunkRows = CHUNK_ROWS,
 ) -> None:
     """Encode labelled files to a feature bank, or any files to Parquet.
 
@@ -77,16 +78,16 @@ def encode(
     Exit codes: 0, everything was encoded; 1, some files could not be read and
     are not in the bank; 2, the call is wrong.
     """
+    from unitail.cli.console import read_options
     from unitail.cli.encode import run
     from unitail.engines.choice import EngineChoice
-    from unitail.inputs.items import ReadOptions
 
     run(
         source,
         out,
         engine=EngineChoice(engine, workers, address, gpus_per_worker, chunk_rows),
         form=form,
-        options=ReadOptions(label_column, content_column, modality),
+        options=read_options(label_column, content_column, modality),
         encoder=encoder,
         name=name,
         licence=licence,

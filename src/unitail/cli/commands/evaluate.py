@@ -5,20 +5,24 @@ from typing import Annotated
 
 import typer
 
+from unitail.answer_defaults import SPLITS
 from unitail.cli.commands import options
 
 
 def evaluate(
     examples: options.Examples,
+    also: options.Also = None,
     encoder: options.Encoder = None,
     modality: options.Modality = None,
     label_column: options.LabelColumn = "label",
     content_column: options.ContentColumn = None,
     column: options.Columns = None,
+    model: options.Model = "default",
     joint: options.Joint = False,
+    balanced: options.Balanced = False,
     splits: Annotated[
         int, typer.Option(min=2, help="Random splits for each number of examples.")
-    ] = 200,
+    ] = SPLITS,
     out: Annotated[
         Path | None, typer.Option(help="Write curve.png, curve.csv and curve.json to this folder.")
     ] = None,
@@ -31,7 +35,8 @@ def evaluate(
     The examples are split again and again into some that the learners see and
     others that they answer; then each example is left out once. A class with
     too few examples shows all but one. Simple methods answer the same splits
-    for comparison. Labels that look wrong are listed.
+    for comparison. Labels that look wrong are listed. What `unitail predict`
+    answers with is measured if both commands are given the same options.
 
     Intervals (95 %) are for new items like yours: the fewer examples, the wider
     they are.
@@ -39,18 +44,19 @@ def evaluate(
     Exit codes: 0, all examples were used; 1, some files could not be read and
     the others were used; 2, the call is wrong.
     """
-    from unitail.cli.console import column_kinds
+    from unitail.cli.console import read_options
     from unitail.cli.evaluate import run
-    from unitail.inputs.items import ReadOptions
+    from unitail.workflows.fit import ClassifierOptions
 
     run(
         examples,
-        options=ReadOptions(label_column, content_column, modality, column_kinds(column or [])),
-        encoder=encoder,
-        joint=joint,
+        also=also or [],
+        reading=read_options(label_column, content_column, modality, column),
+        options=ClassifierOptions(
+            encoder=encoder, model=model, joint=joint, balanced=balanced, device=device
+        ),
         splits=splits,
         out=out,
         seed=seed,
         use_cache=not no_cache,
-        device=device,
     )

@@ -18,14 +18,7 @@ def fit(
     label_column: options.LabelColumn = "label",
     content_column: options.ContentColumn = None,
     column: options.Columns = None,
-    model: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="Model that learns from the examples: default, tail, tail-50w, or the folder of a "
-            "trained model.",
-        ),
-    ] = "default",
+    model: options.Model = "default",
     no_cache: options.NoCache = False,
     device: options.Device = "auto",
 ) -> None:
@@ -39,18 +32,16 @@ def fit(
     Exit codes: 0, all examples were used; 1, some files could not be read and
     the others were used; 2, the call is wrong.
     """
-    from unitail.cli.console import column_kinds
+    from unitail.cli.console import read_options
     from unitail.cli.fit import run
-    from unitail.inputs.items import ReadOptions
+    from unitail.workflows.fit import ClassifierOptions
 
     run(
         examples,
         save,
         also=also or [],
         pool=[Path(each) for each in pool or []],
-        options=ReadOptions(label_column, content_column, modality, column_kinds(column or [])),
-        encoder=encoder,
-        model=model,
+        reading=read_options(label_column, content_column, modality, column),
+        options=ClassifierOptions(encoder=encoder, model=model, device=device),
         use_cache=not no_cache,
-        device=device,
     )

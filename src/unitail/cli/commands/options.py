@@ -71,12 +71,28 @@ Columns = Annotated[
         "numbers and categories), skip, or the name of an encoder. Repeatable.",
     ),
 ]
+Model = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="Model that learns from the examples: default, tail, tail-50w, or the folder of a "
+        "trained model.",
+    ),
+]
 Joint = Annotated[
     bool,
     typer.Option(
         "--joint",
         help="Answer all files together, so that they inform each other (transduction). More "
         "accurate if the files contain every class. At most 4,000 files at a time.",
+    ),
+]
+Balanced = Annotated[
+    bool,
+    typer.Option(
+        "--balanced",
+        help="With --joint: assume that all classes are equally frequent in FILES. Use it only "
+        "if you know that this is true; otherwise it ruins the answers.",
     ),
 ]
 NoCache = Annotated[
@@ -140,5 +156,3 @@ ChunkRows = Annotated[
         "progress.",
     ),
 ]
-CHUNK_ROWS = 256
-"""Same as in `unitail.engines.chunks`, which is too slow to import for `--help`."""

@@ -1,13 +1,16 @@
 """`unitail predict`: answer files and rows from labelled examples."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from unitail.answer_defaults import COVERAGE, TOP
+from unitail.answer_defaults import CHUNK_ROWS, COVERAGE, TOP
 from unitail.cli.commands import options
 from unitail.errors import UserError
+
+LOCAL = "local"
+"""The engine that is used unless another is named."""
 
 
 def predict(
@@ -44,14 +47,7 @@ def predict(
         ),
     ] = "default",
     joint: options.Joint = False,
-    balanced: Annotated[
-        bool,
-        typer.Option(
-            "--balanced",
-            help="With --joint: assume that all classes are equally frequent in FILES. Use it only "
-            "if you know that this is true; otherwise it ruins the answers.",
-        ),
-    ] = False,
+    balanced: options.Balanced = False,
     top: Annotated[
         int, typer.Option(min=1, help="Number of most probable classes to list for each item.")
     ] = TOP,
@@ -97,11 +93,11 @@ def predict(
     ] = False,
     no_cache: options.NoCache = False,
     device: options.Device = "auto",
-    engine: options.Engine = "local",
+    engine: options.Engine = LOCAL,
     workers: options.Workers = None,
     address: options.Address = None,
     gpus_per_worker: options.GpusPerWorker = 0.0,
-    chunk_rows: options.ChunkRows = options.CHUNK_ROWS,
+    chunk_rows: options.ChunkRows = CHUNK_ROWS,
 ) -> None:
     """Predict the class of each file or row from a few labelled examples.
 
@@ -123,54 +119,38 @@ def predict(
     """
     if examples is None:
         raise _no_examples(model)
-    from unitail.cli.console import column_kinds
-    from unitail.engines.choice import EngineChoice
-    from unitail.inputs.items import ReadOptions
+    from unitail.cli.console import read_options
+    from unitail.cli.predict import Outputs, PredictCall, Sorting, run
+    from unitail.files import is_address
+    from unitail.workflows.fit import ClassifierOptions
+    from unitail.workflows.predict import PredictOptions
 
-    chosen = EngineChoice(engine, workers, address, gpus_per_worker, chunk_rows)
-    settings: dict[str, Any] = {
-        "also": also or [],
-        "options": ReadOptions(label_column, content_column, modality, column_kinds(column or [])),
-        "use_cache": not no_cache,
-        "encoder": encoder,
-        "model": model,
-        "joint": joint,
-        "balanced": balanced,
-        "top": top,
-        "coverage": coverage,
-        "device": device,
-    }
-    if chosen.streams([*(files or []), *(pool or [])]):
+    call = PredictCall(
+        examples=examples,
+        files=files or [],
+        also=also or [],
+        pool=pool or [],
+        reading=read_options(label_column, content_column, modality, column),
+        classifier=ClassifierOptions(
+            encoder=encoder, model=model, joint=joint, balanced=balanced, device=device
+        ),
+        wanted=PredictOptions(coverage=coverage, top=top, why=why),
+        use_cache=not no_cache,
+    )
+    is_remote = any(map(is_address, (*call.files, *call.pool)))
+    if engine != LOCAL or workers or address or gpus_per_worker or is_remote:
         from unitail.cli.predict_together import run_together
+        from unitail.engines.choice import EngineChoice
 
-        unsupported = {
-            "--report": report,
-            "--sort-into": sort_into,
-            "--dry-run": dry_run,
-            "--why": why,
-        }
         run_together(
-            examples,
-            files or [],
-            engine=chosen,
-            out=out,
-            pool=pool or [],
-            unsupported=unsupported,
-            **settings,
+            call,
+            EngineChoice(engine, workers, address, gpus_per_worker, chunk_rows),
+            out,
+            {"--report": report, "--sort-into": sort_into, "--dry-run": dry_run},
         )
         return
-    from unitail.cli.predict import Outputs, Sorting, run
-
-    run(
-        examples,
-        [Path(file) for file in files or []],
-        pool=[Path(each) for each in pool or []],
-        outputs=Outputs(
-            None if out is None else Path(out), report, Sorting(sort_into, sort_by, dry_run=dry_run)
-        ),
-        why=why,
-        **settings,
-    )
+    sorting = Sorting.of(sort_into, sort_by, dry_run=dry_run)
+    run(call, Outputs(None if out is None else Path(out), report, sorting))
 
 
 def _no_examples(model: str) -> UserError:

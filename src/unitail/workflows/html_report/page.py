@@ -23,7 +23,7 @@ from unitail.inputs.items import Items, LabelledItems
 from unitail.progress import OnProgress
 from unitail.wording import numbered, some
 from unitail.workflows.answers import Answer, Answers, State
-from unitail.workflows.html_report.previews import Examples, Room, item_as_html, item_at, link
+from unitail.workflows.html_report.previews import ExamplesPanel, Room, item_as_html, item_at, link
 
 FOLDER = Path(__file__).parent
 MAX_CARDS = 2000
@@ -62,7 +62,7 @@ def write_html_report(
     """
     shown = result.by_uncertainty()[:MAX_CARDS]
     room = Room(MAX_MEDIA_BYTES)
-    panel = Examples(examples, shown) if examples else None
+    panel = ExamplesPanel(examples, shown) if examples else None
     near = [panel.near_as_html(answer) if panel else "" for answer in shown]
     cards = _cards(shown, near, len(result.examples), queries, path.parent, room, on_progress)
     style, script = (_file(name) for name in ("style.css", "script.js"))

@@ -132,7 +132,7 @@ def link(item: object, name: str, folder: Path) -> str:
     return f'<a href="{target}">{escape(name)}</a>'
 
 
-class Examples:
+class ExamplesPanel:
     """The labelled examples on a page, by which answers and wrong labels can be checked."""
 
     def __init__(self, examples: LabelledItems, answers: Iterable[Answer]) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from unitail.answer_defaults import SPLITS
 from unitail.estimator.prediction_sets import HeldOut
 from unitail.estimator.rows import Rows
 from unitail.estimator.suspicious_labels import SuspiciousLabel, suspicious_labels
@@ -15,6 +16,7 @@ from unitail.framework.episode import Episode, Query, Support
 from unitail.framework.learner import Cannot, Inference, ask
 from unitail.learners.in_context import episodes_at_once
 from unitail.learners.pretrained import load_default
+from unitail.nn.episode_model import AnyModel
 from unitail.progress import OnProgress
 from unitail.workflows.learning_curve.interval import Estimate, MarkMoments, Marks, forecast
 from unitail.workflows.learning_curve.splits import (
@@ -25,10 +27,7 @@ from unitail.workflows.learning_curve.splits import (
     shot_series,
 )
 
-SPLITS = 200
-"""Default number of splits for each number of shots."""
-
-Answers = NDArray[np.int64]
+AnsweredClasses = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +38,7 @@ class Level:
     splits: Sequence[Splits]
     shots: int | None
     """N; None for leave-one-out."""
-    answers: dict[str, Answers] = field(default_factory=dict)
+    answers: dict[str, AnsweredClasses] = field(default_factory=dict)
     """The classes that each learner chose, (T,)."""
     probabilities: dict[str, NDArray[np.float64]] = field(default_factory=dict)
     """Each learner's probabilities, (T, K); for leave-one-out only."""
@@ -153,12 +152,14 @@ def own_curve(
     seed: int = 0,
     device: torch.device | str = "cpu",
     counted: NDArray[np.bool_] | None = None,
+    model: AnyModel | None = None,
     on_progress: OnProgress | None = None,
 ) -> OwnCurve:
     """Measure all learners on the same random splits of the rows, and by leave-one-out.
 
     A learner that cannot solve such tasks does not stop the others. `counted` (N,) is a mask of the
-    rows on which accuracy is measured, all of them by default. `on_progress` counts the splits that
+    rows on which accuracy is measured, all of them by default. Batches hold as many splits as
+    `model` answers at once, by default the shipped one. `on_progress` counts the splits that
     all learners have answered.
     """
     check_rows(rows)
@@ -168,7 +169,7 @@ def own_curve(
         for shots in shot_series(rows)
     ]
     levels.append(Level(rows, leave_out_splits(rows), None))
-    panel = _Panel(learners, torch.from_numpy(rows.features).to(device))
+    panel = _Panel(learners, torch.from_numpy(rows.features).to(device), model or load_default())
     done, total = 0, sum(level.count for level in levels)
     for level in levels:
         for count in panel.ask(level):
@@ -184,12 +185,14 @@ class _Panel:
 
     learners: Mapping[str, Inference]
     features: torch.Tensor
+    model: AnyModel
+    """The model whose memory limits the size of a batch."""
     failures: dict[str, str] = field(default_factory=dict)
 
     def ask(self, level: Level) -> Iterator[int]:
         """Let all learners answer a level in batches; yield the number of splits of each batch."""
         answers: dict[str, list[torch.Tensor]] = {name: [] for name in self.learners}
-        for turn, batch in enumerate(_batches(level)):
+        for turn, batch in enumerate(self._batches(level)):
             episode = _episode(self.features, level.rows, batch)
             for name in [name for name in answers if name not in self.failures]:
                 answer = ask(self.learners[name], episode, turn, name=name)
@@ -204,12 +207,11 @@ class _Panel:
             if level.shots is None:
                 level.probabilities[name] = log_probabilities.double().softmax(dim=-1).numpy()
 
-
-def _batches(level: Level) -> Iterator[Splits]:
-    """Group splits into batches of as many as the shipped model answers at once."""
-    for splits in level.splits:
-        sizes = splits.support.shape[1], splits.query.shape[1]
-        yield from splits.chunks(episodes_at_once(load_default(), *sizes, level.rows.ways))
+    def _batches(self, level: Level) -> Iterator[Splits]:
+        """Group splits into batches of as many as the model answers at once."""
+        for splits in level.splits:
+            sizes = splits.support.shape[1], splits.query.shape[1]
+            yield from splits.chunks(episodes_at_once(self.model, *sizes, level.rows.ways))
 
 
 def _episode(features: torch.Tensor, rows: Rows, splits: Splits) -> Episode:

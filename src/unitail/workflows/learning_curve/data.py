@@ -14,8 +14,8 @@ from unitail.inputs.input_encoder import InputEncoder
 from unitail.inputs.items import LabelledItems
 from unitail.progress import OnProgress
 from unitail.wording import numbered, some
+from unitail.workflows.fit import BY_DEFAULT, ClassifierOptions
 from unitail.workflows.learning_curve.splits import thinned
-from unitail.workflows.predict import choose_encoder
 
 TABLE_NOTE = (
     "Scales and categories of columns are learned from all rows, including those that are left out:"
@@ -47,19 +47,18 @@ class OwnData:
 
 def encode_own(
     examples: LabelledItems,
+    options: ClassifierOptions = BY_DEFAULT,
     *,
-    encoder: str | None = None,
-    device: str = "auto",
     cache: FeatureCache | None = None,
     seed: int = 0,
     on_progress: OnProgress | None = None,
 ) -> OwnData:
-    """Encode labelled examples; without `encoder` by the modality's default.
+    """Encode labelled examples the way `unitail predict` does with these options.
 
     Duplicate files or texts of a class are left out, except the first: a learner that sees one
     would always be right about the other. Very many examples are subsampled with `seed`.
     """
-    chosen_encoder = choose_encoder(examples, encoder, device)
+    chosen_encoder = options.encoder_for(examples)
     [vectors] = encode(
         chosen_encoder, examples.items, on_unreadable="skip", cache=cache, on_progress=on_progress
     )

@@ -7,7 +7,7 @@ from unitail.encoders.encoder import Modality
 from unitail.inputs.items import LabelledItems
 from unitail.workflows.answers import Answer, Because
 from unitail.workflows.html_report import previews as module
-from unitail.workflows.html_report.previews import Examples, Room
+from unitail.workflows.html_report.previews import ExamplesPanel, Room
 
 
 def _texts(*pairs: tuple[str, str]) -> LabelledItems:
@@ -33,7 +33,7 @@ def _answer(*nearest: int, because: tuple[Because, ...] = ()) -> Answer:
 
 def test_examples_are_shown_by_class_and_escaped(tmp_path: Path) -> None:
     texts = _texts(("x<y", "b"), ("z", "<a>"), ("w", "b"))
-    html = Examples(texts, []).as_html(Room(0), tmp_path)
+    html = ExamplesPanel(texts, []).as_html(Room(0), tmp_path)
     assert "Your examples (3)" in html
     assert html.index("&lt;a&gt; <small>1 example</small>") < html.index("b <small>2 examples<")
     assert "x&lt;y" in html
@@ -45,7 +45,7 @@ def test_every_class_has_some_if_there_are_many(
 ) -> None:
     monkeypatch.setattr(module, "MAX_EXAMPLES", 4)
     pairs = [(f"text {n}", "ab"[n >= 7]) for n in range(10)]
-    html = Examples(_texts(*pairs), []).as_html(Room(0), tmp_path)
+    html = ExamplesPanel(_texts(*pairs), []).as_html(Room(0), tmp_path)
     assert html.count("<li ") == 4
     assert "7 examples, 2 of them shown" in html
     assert "text 7" in html
@@ -54,7 +54,7 @@ def test_every_class_has_some_if_there_are_many(
 def test_a_saved_classifier_has_none_to_show(tmp_path: Path) -> None:
     for items, kind in (((), Modality.TEXT), (pd.DataFrame({"x": []}), Modality.TABLE)):
         saved = LabelledItems(items=items, names=("1",), labels=("a",), modality=kind)
-        assert Examples(saved, []).as_html(Room(0), tmp_path) == ""
+        assert ExamplesPanel(saved, []).as_html(Room(0), tmp_path) == ""
 
 
 def test_what_is_near_to_an_answer_is_shown_and_linked(
@@ -63,7 +63,7 @@ def test_what_is_near_to_an_answer_is_shown_and_linked(
     monkeypatch.setattr(module, "MAX_EXAMPLES", 2)
     monkeypatch.setattr(module, "MAX_NEAR", 1)
     pairs = [(f"text <{n}>", "ab"[n >= 5]) for n in range(10)]
-    examples = Examples(_texts(*pairs), [_answer(7, 3), _answer(7)])
+    examples = ExamplesPanel(_texts(*pairs), [_answer(7, 3), _answer(7)])
     shown = examples.as_html(Room(0), tmp_path)
     assert shown.count("<li ") == 3
     assert '<li id="example-7"><p class="text">text &lt;7&gt;</p></li>' in shown
@@ -76,7 +76,7 @@ def test_what_is_near_to_an_answer_is_shown_and_linked(
 def test_what_speaks_for_an_answer_comes_before_what_is_near(tmp_path: Path) -> None:
     texts = _texts(("u", "a"), ("v", "b"))
     answer = _answer(0, because=(Because(place=1, name="v", label="b", share=0.25),))
-    html = Examples(texts, [answer]).near_as_html(answer)
+    html = ExamplesPanel(texts, [answer]).near_as_html(answer)
     assert "Supporting examples, with their shares" in html
     assert '<a href="#example-1"><b>b</b> v</a> 25 %' in html
     assert "example-0" not in html

@@ -14,8 +14,8 @@ from unitail.framework.episode import Support
 from unitail.framework.learner import Paradigm
 from unitail.inputs.input_encoder import ItemEncoder
 from unitail.learners import in_context
+from unitail.workflows.fit import ClassifierOptions
 from unitail.workflows.learning_curve.curve import own_curve
-from unitail.workflows.predict import make_classifier
 
 
 class Nearest:
@@ -122,7 +122,7 @@ def test_progress_reaches_the_end(rows: Rows) -> None:
 def test_our_learner_is_the_classifier_that_predicts(rows: Rows, *, joint: bool) -> None:
     """`unitail evaluate` measures what `unitail predict` answers with."""
     by = ItemEncoder(encoder=Letters(), named=False)
-    classifier = make_classifier(encoder=by, joint=joint, device="cpu")
+    classifier = ClassifierOptions(joint=joint, device="cpu").classifier(by)
     curve = own_curve(rows, {"ours": ClassifierLearner.of(classifier)}, splits=4)
     for level in curve.levels:
         expected = [

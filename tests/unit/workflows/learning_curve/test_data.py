@@ -10,6 +10,7 @@ from unitail.encoders.cache import FeatureCache
 from unitail.encoders.encoder import Modality
 from unitail.errors import UnknownEncoder
 from unitail.inputs.read import read_labelled
+from unitail.workflows.fit import ClassifierOptions
 from unitail.workflows.learning_curve import splits as own_splits
 from unitail.workflows.learning_curve.data import TABLE_NOTE, encode_own
 
@@ -52,7 +53,7 @@ def test_rows_of_a_table_may_be_equal(tmp_path: Path) -> None:
     assert data.encoder == "columns"
     assert data.notes == ("Column 'same' is not used: only one value", TABLE_NOTE)
     with pytest.raises(UnknownEncoder, match="tables have one encoder: got 'minilm'"):
-        encode_own(read_labelled(tmp_path / "table.csv"), encoder="minilm")
+        encode_own(read_labelled(tmp_path / "table.csv"), ClassifierOptions(encoder="minilm"))
 
 
 def test_classes_that_cannot_be_asked_about_are_told(tmp_path: Path) -> None:

@@ -333,9 +333,12 @@ def keys_of(column: Series) -> list[str | None]:
     """Return each value as a category; None if missing. Whole numbers of any dtype are equal."""
     mask = column.isna().to_numpy(dtype=bool)
     values = column.astype(object).to_numpy()
-    return [None if missing else _key(value) for value, missing in zip(values, mask, strict=True)]
+    return [
+        None if missing else category_of(value) for value, missing in zip(values, mask, strict=True)
+    ]
 
 
-def _key(value: object) -> str:
+def category_of(value: object) -> str:
+    """Return a value as a category: 1, 1.0 and "1" are the same."""
     whole = isinstance(value, float | np.floating) and float(value).is_integer()
     return str(int(value)) if whole else str(value)  # type: ignore[call-overload]

@@ -16,7 +16,7 @@ from unitail.encoders.encoder import Encoder
 from unitail.engines.chunk_results import ChunkFolder, Summary
 from unitail.engines.encoding import ADDED
 from unitail.errors import InvalidInput
-from unitail.inputs.cells import texts_of, unescape_formula
+from unitail.inputs.cells import labels_of
 from unitail.inputs.table_files import prefix_beside
 from unitail.workflows.encode_bank import ANOTHER, source_of
 
@@ -99,9 +99,7 @@ def _rows(
         table = results.read(index)
         user_columns = table.column_names[: -len(ADDED)]
         prefix = prefix_beside(user_columns, ADDED)
-        labels = [
-            unescape_formula(text) for text in texts_of(table.column(label_column).to_pylist())
-        ]
+        labels = labels_of(table.column(label_column).to_pylist())
         column = table.column(f"{prefix}vector").combine_chunks()
         kept = np.flatnonzero(np.array(column.is_valid()) & np.array([bool(x) for x in labels]))
         hashes = table.column(f"{prefix}content").to_pylist()

@@ -14,10 +14,10 @@ from unitail.engines.engine import Chunk
 from unitail.engines.storage import Storage
 from unitail.errors import optional
 from unitail.files import is_address
-from unitail.inputs.cells import texts_of
+from unitail.inputs.cells import labels_of, texts_of
 from unitail.inputs.items import Items, LabelledItems, ReadOptions, Record
 from unitail.inputs.recognise import modality_of
-from unitail.inputs.table_rows import items_of_rows
+from unitail.inputs.table_rows import EMPTY_ROW, items_of_rows
 from unitail.wording import excerpt
 
 
@@ -52,7 +52,7 @@ class Reading:
     @property
     def nothing(self) -> str:
         """The reason given for a row without an item."""
-        return f"no {self.modality} in {self.column!r}"
+        return EMPTY_ROW if self.column is None else f"no {self.modality} in {self.column!r}"
 
     @contextmanager
     def items(self, chunk: Chunk) -> Iterator[Items]:
@@ -61,7 +61,7 @@ class Reading:
         Remote files are copied to a folder that exists until the context is left.
         """
         cells: dict[str, list[Any]] = chunk.rows.to_pydict()
-        labels = texts_of(cells.get(self.label_column, [""] * len(chunk)))
+        labels = labels_of(cells.get(self.label_column, [""] * len(chunk)))
         if self.column is None:
             yield self._rows(cells, chunk.first)
             return

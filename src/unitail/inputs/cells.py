@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unitail.encoders.tables import category_of
 from unitail.errors import optional
 from unitail.wording import numbered
 
@@ -161,6 +162,12 @@ def is_missing(item: object) -> bool:
 def texts_of(cells: Sequence[Any]) -> list[str]:
     """Convert cells to stripped strings; missing ones become empty."""
     return ["" if is_missing(cell) else str(cell).strip() for cell in cells]
+
+
+def labels_of(cells: Sequence[Any]) -> list[str]:
+    """Return cells as labels; empty if missing. Whole numbers of any dtype are equal."""
+    labels = ("" if is_missing(cell) else category_of(cell).strip() for cell in cells)
+    return list(map(unescape_formula, labels))
 
 
 def as_features(frame: Any, like: Any = None) -> tuple[Any, list[str]]:  # noqa: ANN401

@@ -5,13 +5,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput, optional
 from unitail.inputs.cells import (
     as_features,
+    labels_of,
     orders_of_dates,
     texts_of,
-    unescape_formula,
     written_styles,
 )
 from unitail.inputs.columns import APART, Layout, choose_content, item_cells, lay_out
@@ -21,6 +23,8 @@ from unitail.inputs.table_files import guesses_of, read_table, without_row_numbe
 from unitail.missing_columns import no_label_column
 from unitail.wording import exact, excerpt, numbered, shown, some
 
+EMPTY_ROW = "empty row"
+"""The reason why a row of a table without any cell is not an item."""
 MIN_ODD = 10
 """Fewest rows for which mostly different labels look wrong."""
 
@@ -79,9 +83,28 @@ def items_of_rows(
         )
     if options.content_column not in frame and len(frame.columns) == 1:
         options = replace(options, content_column=None)  # it has another name in this table
-    items, kept = _items_of(frame.iloc[queries], path, options, like)
+    frame = frame.iloc[queries]
+    items, kept = _items_of(frame, path, options, like)
+    if items.modality is Modality.TABLE:
+        items, kept = _without_empty_rows(items, frame)
     places = {queries[place]: number for number, place in enumerate(kept)}
     return replace(items, records=_records(table, labels, places, set(queries), items, path))
+
+
+def _without_empty_rows(items: Items, frame: Any) -> tuple[Items, list[int]]:  # noqa: ANN401
+    """Leave out rows without any cell, as spreadsheets write them; return the others' indices."""
+    missing = np.flatnonzero(items.items.isna().all(axis=1))  # type: ignore[attr-defined]
+    empty = {place for place in missing.tolist() if not any(texts_of(frame.iloc[place]))}
+    kept = [place for place in range(len(items)) if place not in empty]
+    if not empty:
+        return items, kept
+    filled = replace(
+        items,
+        items=items.items.iloc[kept],  # type: ignore[attr-defined]
+        names=tuple(items.names[place] for place in kept),
+        ignored=(*items.ignored, numbered(len(empty), EMPTY_ROW)),
+    )
+    return filled, kept
 
 
 def _note_odd_labels(examples: LabelledItems, column: str) -> list[str]:
@@ -97,11 +120,7 @@ def _note_odd_labels(examples: LabelledItems, column: str) -> list[str]:
 
 def _labels(frame: Any, column: str) -> list[str]:  # noqa: ANN401 - a DataFrame
     """Return the label of each row; empty if it has none."""
-    return (
-        list(map(unescape_formula, texts_of(frame[column])))
-        if column in frame
-        else [""] * len(frame)
-    )
+    return labels_of(frame[column]) if column in frame else [""] * len(frame)
 
 
 def _records(
@@ -114,7 +133,8 @@ def _records(
 ) -> tuple[Record, ...]:
     """Return a record for every row of a table, with the index of its item or why it has none."""
     names = list(table.columns)
-    reason = f"no {items.modality} in {items.content_column!r}"
+    is_table = items.modality is Modality.TABLE
+    reason = EMPTY_ROW if is_table else f"no {items.modality} in {items.content_column!r}"
     return tuple(
         Record(
             cells=dict(zip(names, cells, strict=True)),

@@ -204,3 +204,13 @@ def test_lines_of_blanks_are_skipped_as_in_one_piece(tmp_path: Path) -> None:
     assert examples.items == ("how are you", "see you soon")
     [chunk] = open_rows([str(path)]).stream.chunks()
     assert chunk.rows.to_pydict() == {"text": list(examples.items), "label": ["a", "b"]}
+
+
+def test_empty_rows_are_no_items_and_labels_are_as_in_one_piece(tmp_path: Path) -> None:
+    (tmp_path / "s.csv").write_text("a,b,label\n1,2,0\n3,4,1\n")
+    frame = pandas.DataFrame({"a": [1.0, None], "b": [2.0, None], "label": [0.0, None]})
+    frame.to_parquet(tmp_path / "q.parquet")
+    rows = open_rows([str(tmp_path / "q.parquet")], like=read_labelled(tmp_path / "s.csv"))
+    with rows.reading.items(next(rows.stream.chunks())) as items:
+        assert [record.label for record in items.records] == ["0", ""]
+        assert [record.reason for record in items.records] == ["", rows.reading.nothing]

@@ -45,9 +45,9 @@ def test_skipped_files_are_reported(tmp_path: Path) -> None:
     (tmp_path / "b" / ".unitail").mkdir()  # a studio's own
     examples = read_labelled(tmp_path)
     assert examples.names == ("a/1.png", "b/1.png")
+    assert examples.unlabelled == ("1 file outside the class folders (read.txt)",)
     assert examples.ignored == (
         "1 class folder without image files (empty)",
-        "1 file outside the class folders (read.txt)",
         "1 file of other kinds (.pdf)",
         "2 hidden files",
     )

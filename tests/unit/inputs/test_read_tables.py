@@ -52,7 +52,7 @@ def test_rows_without_label_or_text_are_reported(tmp_path: Path) -> None:
     examples = read_labelled(_write(tmp_path / "t.csv", TEXTS + "who is it,\n,greeting\n"))
     assert examples.items == ("how are you", "see you soon")
     assert examples.labels == ("greeting", "farewell")
-    assert examples.ignored == ("1 row without a label", "1 row without text content")
+    assert examples.skipped == ("1 row without a label", "1 row without text content")
 
 
 def test_row_numbers_beside_a_text_are_passed_over(tmp_path: Path) -> None:
@@ -294,3 +294,38 @@ def test_row_numbers_are_left_out_with_a_note(tmp_path: Path) -> None:
     assert examples.ignored == (note,)
     used = read_labelled(path, ReadOptions(columns={"id": "table"}))
     assert list(used.items.columns) == ["id", "size"]
+
+
+def test_empty_rows_are_not_answered(tmp_path: Path) -> None:
+    """Rows whose cells are all said to be missing are, as all else may tell classes apart."""
+    examples = read_labelled(_write(tmp_path / "s.csv", "size,colour,label\n1,red,a\n2,,b\n"))
+    path = _write(tmp_path / "q.csv", "size,colour,label\n3,red,\n, ,\nNA,,\n,,a\n,blue,\n")
+    items = read_unlabelled([path], like=examples)
+    assert items.names == ("row 1", "row 3", "row 5")
+    assert items.items["colour"].tolist() == ["red", None, "blue"]
+    assert [record.item for record in items.records] == [0, None, 1, None, 2]
+    assert [record.reason for record in items.records] == ["", "empty row", "", "empty row", ""]
+    assert items.ignored == ("2 empty rows",)
+    empty = read_unlabelled([_write(tmp_path / "q.csv", "size,colour\n,\n")], like=examples)
+    assert (len(empty), list(empty.items)) == (0, ["size", "colour"])
+
+
+@pytest.mark.parametrize("suffix", ["csv", "xlsx", "parquet", "jsonl"])
+def test_labels_of_every_format_are_the_same(suffix: str, tmp_path: Path) -> None:
+    """Other than a column of CSV files, a column of numbers with gaps is one of floats."""
+    frame = pd.DataFrame({"size": [1.5, 2.5, 3.5], "label": [0.0, None, 1.0]})
+    path = tmp_path / f"t.{suffix}"
+    if suffix == "xlsx":
+        frame.to_excel(path, index=False)
+    elif suffix == "parquet":
+        frame.to_parquet(path)
+    else:
+        frame["label"] = frame["label"].astype("Int64" if suffix == "csv" else float)
+        rows = frame.to_csv if suffix == "csv" else frame.to_json
+        rows(
+            path, **({"index": False} if suffix == "csv" else {"orient": "records", "lines": True})
+        )
+    examples = read_labelled(path)
+    assert examples.labels == ("0", "1")
+    labels = [record.label for record in read_unlabelled([path], like=examples).records]
+    assert labels == ["0", "", "1"]

@@ -319,19 +319,28 @@ class Geometry:
         rows = features.shape[1]
         if features.device.type == "cpu":  # chunks that fit into caches, without new pages for each
             rows = max(MIN_CHUNK_ROWS, CHUNK // (features.shape[0] * features.shape[2]))
-        measured = [self._measure(chunk) for chunk in torch.split(features, rows, dim=1)]
+        chunks = torch.split(features, rows, dim=1)
+        measured = [self._measure(self.normalise(chunk)) for chunk in chunks]
         cosines, distances = measured[0]
         if len(measured) > 1:
             cosines, distances = (torch.cat(each, dim=-2) for each in zip(*measured, strict=True))
         same = distances.new_zeros(distances.shape[1:])
         return Comparison(self, cosines, distances * self._distance_unit, same)
 
-    def _measure(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        """Return cosines (centres, B, rows, seen) and squared distances of some vectors."""
+    def compare_seen_rows(self, rows: slice) -> "Comparison":
+        """Compare some of the seen vectors with all of them."""
+        vectors = self.vectors[:, rows]
+        cosines, distances = self._measure(vectors)
+        same = distances.new_zeros(distances.shape[1:])
+        same.diagonal(rows.start).fill_(1)
+        return Comparison(self, cosines, distances * self._distance_unit, same)
+
+    def _measure(self, vectors: Tensor) -> tuple[Tensor, Tensor]:
+        """Return cosines (centres, B, rows, seen) and squared distances of normalised vectors."""
         prepared, centres = self.prepared, (self.to_mean, self.direction)
         if torch.compiler.is_exporting():  # some runtimes have no double precision
             prepared = Directions.of(self.vectors, *centres)
-        return type(prepared).of(self.normalise(features), *centres).compare(prepared)
+        return type(prepared).of(vectors, *centres).compare(prepared)
 
 
 @dataclass(frozen=True, eq=False)

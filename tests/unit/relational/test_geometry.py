@@ -58,6 +58,14 @@ def test_chunks_of_vectors_are_compared_as_all_at_once(monkeypatch: pytest.Monke
     torch.testing.assert_close(chunks.distances, whole.distances)
 
 
+def test_some_of_the_seen_vectors_compare_as_all_of_them() -> None:
+    geometry, own = Geometry.of(vectors(7), origin=True)
+    some = geometry.compare_seen_rows(slice(2, 5))
+    torch.testing.assert_close(some.cosines, own.cosines[:, :, 2:5])
+    torch.testing.assert_close(some.distances, own.distances[:, 2:5])
+    assert torch.equal(some.same, own.same[2:5])
+
+
 def test_distances_are_in_units_of_their_mean() -> None:
     support, query = vectors(7) + 0.5, vectors(4, seed=1)
     geometry, own = Geometry.of(support, origin=True)

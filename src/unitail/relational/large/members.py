@@ -1,11 +1,7 @@
 r"""The members of a committee, and the relations of members and queries to them.
 
-Centres only shift rows, so one product of rows x that are centred by their mean gives the cosines
-at all centres,
-
-    (x_i + s)'(x_j + s) = x_i'x_j + x_i's + x_j's + s's,
-
-and ridge regressions on cosines are solved for coordinates: with U the rows of length 1 and
+Cosines and distances are those of `geometry.py`, with centres and units of all rows. Ridge
+regressions on cosines are solved for coordinates: with U the rows of length 1 and
 M = (U'U + lambda I)^-1, the operator g_x P of `regressions.py` is u_x M U', and its leave-one-out
 version for row i is u_i M u_j' / (1 - u_i M u_i'). A test holds all of this to pairs of rows.
 """
@@ -30,8 +26,6 @@ from unitail.relational.large.moments import LabelledRows
 from unitail.relational.regressions import OPERATORS, CosineKernel, GaussianKernel, invert
 from unitail.relational.relations import Relations, stack_channels
 
-CENTRES = (Centre.MEAN, Centre.SHRUNK, Centre.ORIGIN)
-"""The centres of the cosines that blocks and their operators use."""
 NUMBERS, MIN_CHUNK, STATES = 2**18, 8, 32
 """Number of pairs of rows that are related at once, for caches; the fewest rows; the number of
 pairs that take as much memory as the state of a row for one class."""
@@ -45,10 +39,6 @@ class Members:
     """The members' vectors, with centres and statistics of all rows that were read."""
     directions: Tensor
     """Directions from each centre, of length 1: (centres, 1, c, d_T)."""
-    shifted: Tensor
-    """x's for each centre: (centres, c)."""
-    inverse_lengths: Tensor
-    """1 / |x + s|, or 0 for a row at the centre: (centres, c)."""
     inverses: tuple[Tensor, ...]
     """For each operator M, (d_T, d_T), or P of a Gaussian kernel, (c, c)."""
     origin: bool
@@ -71,14 +61,13 @@ class Members:
             mean_cosine=moments.mean_cosine.to(dtype).view(-1, 1, 1, 1),
             cosine_deviation=moments.cosine_deviation.to(dtype).view(-1, 1, 1, 1),
         )
-        shifted, inverse_lengths = _shift_terms(vectors[0], moments.to_mean)
         has_all_rows = count == len(reading.rows.features)
         inverses = _known_inverses(reading) if has_all_rows else [None] * len(OPERATORS)
         solved = tuple(
             _solve(geometry, directions, place) if inverse is None else inverse.to(dtype)
             for place, inverse in enumerate(inverses)
         )
-        return cls(geometry, directions, shifted, inverse_lengths, solved, origin)
+        return cls(geometry, directions, solved, origin)
 
     def __len__(self) -> int:
         return self.geometry.vectors.shape[1]
@@ -105,7 +94,7 @@ class Members:
         _, directions = lengths_and_directions(
             vectors, self.geometry.to_mean, self.geometry.direction
         )
-        compared = self._compare(vectors[0], vectors.new_zeros(len(queries), len(self)))
+        compared = self.geometry.compare(queries[None])
         operators = vectors.new_empty(len(OPERATORS), len(queries), len(self))
         for ridge, inverse, operator in zip(OPERATORS, self.inverses, operators, strict=True):
             if isinstance(ridge.kernel, CosineKernel):
@@ -132,38 +121,12 @@ class Members:
             operator.div_(divisor.unsqueeze(1)).fill_diagonal_(0)
         for start in range(0, len(self), size):
             chunk = slice(start, start + size)
-            same = vectors.new_zeros(len(vectors[chunk]), len(self))
-            same.diagonal(start).fill_(1)
-            yield self._relations(self._compare(vectors[chunk], same), operators[:, chunk])
-
-    def _compare(self, vectors: Tensor, same: Tensor) -> Comparison:
-        """Compare scaled vectors (m, d_T) with members."""
-        members = self.geometry.vectors[0]
-        products = vectors @ members.mT
-        shifted, inverse_lengths = _shift_terms(vectors, self.geometry.to_mean)
-        cosines = products.new_empty(len(CENTRES), 1, *products.shape)
-        for centre in CENTRES:  # in place: these are the largest arrays
-            shift = self.geometry.to_mean[centre].pow(2).sum()
-            torch.add(products, (shifted[centre] + shift).unsqueeze(1), out=cosines[centre, 0])
-            cosines[centre, 0] += self.shifted[centre]
-            cosines[centre, 0] *= inverse_lengths[centre].unsqueeze(1)
-            cosines[centre, 0] *= self.inverse_lengths[centre]
-        squares = vectors.pow(2).sum(dim=1, keepdim=True)
-        distances = torch.add(squares, products, alpha=-2).add_(members.pow(2).sum(dim=1))
-        distances = safe_ratio(distances.clamp_min_(0), self.geometry.mean_distance)
-        return Comparison(self.geometry, cosines, distances, same)
+            yield self._relations(self.geometry.compare_seen_rows(chunk), operators[:, chunk])
 
     def _relations(self, compared: Comparison, operators: Tensor) -> Relations:
         channels = stack_channels(compared, origin=self.origin)
         no_candidates = operators.new_zeros(1, 0, len(compared.same), 0)
         return Relations(channels, operators[None], no_candidates)
-
-
-def _shift_terms(vectors: Tensor, to_mean: Tensor) -> tuple[Tensor, Tensor]:
-    """Return x's and 1 / |x + s| of scaled vectors (m, d_T) for each centre: (centres, m)."""
-    shifts = to_mean[list(CENTRES), 0]  # (centres, 1, d_T)
-    lengths = (vectors + shifts).norm(dim=2)
-    return (vectors @ shifts.mT).squeeze(2), safe_ratio(torch.ones_like(lengths), lengths)
 
 
 def _known_inverses(reading: LargeReading) -> list[Tensor | None]:

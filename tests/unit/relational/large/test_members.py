@@ -66,6 +66,21 @@ def test_some_members_solve_among_themselves_as_seen_from_the_centres_of_all_row
     assert some_members.inverses[0].shape == (WIDTH, WIDTH)
 
 
+def test_single_precision_has_the_angles_of_rows_near_the_origin() -> None:
+    features = torch.randn(COUNT, WIDTH, generator=stream(0), dtype=torch.float64) + 0.5
+    features[::3] *= 1e-4
+    asked = queries()
+    asked[::3] *= 1e-4
+    both = []
+    for dtype in (torch.float64, torch.float32):
+        weighing = Relational(PRESETS["tiny"], seed=1).to(dtype).requires_grad_(False).weighing
+        rows = LabelledRows(features.to(dtype), torch.arange(COUNT) % WAYS, WAYS)
+        members = Members.of(LargeReading.of(rows, weighing, origin=True), COUNT, origin=True)
+        own = torch.cat([each.channels for each in members.relate_each_other(10)], dim=2)
+        both.append(torch.cat([own, members.relate(asked.to(dtype)).channels], dim=2).double())
+    torch.testing.assert_close(*both, rtol=0, atol=0.02)  # of 4, a cosine of 1
+
+
 def test_a_row_at_the_origin_has_no_angle_seen_from_it() -> None:
     (own,) = Members.of(read(), COUNT, origin=True).relate_each_other(COUNT)
     cosines = own.channels[0, list(channels(origin=True)).index(FROM_ORIGIN[0])]

@@ -1,23 +1,30 @@
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 import typer
+from numpy.typing import NDArray
 from typer.testing import CliRunner
 
 from helpers.sounds import write_sounds
 from helpers.wavy_table import wavy_table
+from unitail.cli import evaluate as command
 from unitail.cli.commands.evaluate import evaluate
 from unitail.cli.evaluate import our_learner
 from unitail.errors import CannotWrite, InvalidConfig, InvalidInput
+from unitail.estimator.as_learner import ClassifierLearner
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.rows import as_support
+from unitail.inputs.input_encoder import InputEncoder
+from unitail.inputs.items import ReadOptions
 from unitail.inputs.read import read_labelled
 from unitail.workflows.fit import ClassifierOptions
 from unitail.workflows.learning_curve.data import encode_own
+from unitail.workflows.predict import PredictOptions, predict_files
 
 app = typer.Typer(pretty_exceptions_enable=False)
 app.command()(evaluate)
@@ -52,6 +59,55 @@ def test_of_a_table_is_measured_what_a_classifier_with_an_encoder_answers(tmp_pa
     ours = our_learner(data.made_by, OPTIONS)
     answers = ours.infer(as_support(data.rows), torch.from_numpy(data.rows.features)[None])
     np.testing.assert_allclose(answers[0], own.predict_log_proba(rows), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"model": "tail"}, {"joint": True}, {"joint": True, "balanced": True}],
+    ids=" ".join,
+)
+def test_the_same_options_are_measured_as_predict_answers_with(
+    options: dict[str, Any], table: Path
+) -> None:
+    """Another model, joint answers and balanced classes each give other probabilities."""
+    examples = read_labelled(table, ReadOptions("kind"))
+    chosen = ClassifierOptions(device="cpu", **options)
+    answered = predict_files(examples, examples, chosen, PredictOptions(top=3)).answers
+    data = encode_own(examples, chosen)
+
+    def measured(options: ClassifierOptions) -> NDArray[np.float64]:
+        learner = our_learner(data.made_by, options)
+        queries = torch.from_numpy(data.rows.features)[None]
+        return np.exp(learner.infer(as_support(data.rows), queries)[0].numpy())
+
+    expected = [[dict(each.top)[name] for name in data.classes] for each in answered]
+    np.testing.assert_allclose(measured(chosen), expected, atol=1e-6)
+    assert np.abs(measured(OPTIONS) - expected).max() > 1e-3
+
+
+def test_the_command_measures_what_its_options_say(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured: list[ClassifierOptions] = []
+
+    def our_learner(encoder: InputEncoder, options: ClassifierOptions) -> ClassifierLearner:
+        measured.append(options)
+        return ClassifierLearner.of(options.classifier(encoder))
+
+    monkeypatch.setattr(command, "our_learner", our_learner)
+    more = tmp_path / "more.csv"
+    more.write_text("height,width,colour,kind\n" + "0.5,0.5,white,daisy\n" * 2)
+    options = ["--joint", "--balanced", "--also", str(more), "--device", "cpu"]
+    known = [str(table), "--label-column", "kind", "--splits", "2"]
+    result = CliRunner().invoke(app, [*known, *options], catch_exceptions=False)
+    assert "20 examples of 3 classes" in result.stdout
+    CliRunner().invoke(app, [*known, "--model", "tail", "--device", "cpu"], catch_exceptions=False)
+    assert measured == [
+        ClassifierOptions(joint=True, balanced=True, device="cpu"),
+        ClassifierOptions(model="tail", device="cpu"),
+    ]
+    with pytest.raises(InvalidConfig, match="--balanced only applies to joint answers"):
+        CliRunner().invoke(app, [*known, "--balanced"], catch_exceptions=False)
 
 
 def test_a_table_gets_its_curve(table: Path, tmp_path: Path) -> None:
@@ -115,10 +171,12 @@ def test_too_few_examples_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_written_is_told_before_the_work(table: Path) -> None:
-    command = [str(table), "--label-column", "kind", "--out", str(table / "out")]
-    result = CliRunner().invoke(app, command)
+    arguments = [str(table), "--label-column", "kind", "--out", str(table / "out")]
+    result = CliRunner().invoke(app, arguments)
     assert isinstance(result.exception, CannotWrite)
     assert result.stdout == ""
+    result = CliRunner().invoke(app, [*arguments[:-1], str(table)])
+    assert "flowers.csv is not a folder: got a file of that name" in str(result.exception)
 
 
 def test_labels_that_look_wrong_are_named(tmp_path: Path) -> None:

@@ -175,7 +175,9 @@ def test_mistakes_are_reported_before_any_work(tables: tuple[Path, Path], tmp_pa
     )
     assert "ends in .html or .htm" in _error(*tables, "--report", tmp_path / "x.pdf")
     assert "modality" in _error(*tables, "--modality", "video")
-    out_of_range = "--coverage is out of range: got 1.5; allowed: a number between 0 and 1. Give"
+    out_of_range = (
+        "--coverage is out of range: got 1.5; allowed: a number above 0 and below 1. Give"
+    )
     assert out_of_range in _error(tmp_path / "none", tables[1], "--coverage", "1.5")
     assert "no such file or folder" in _error(tmp_path / "none", tables[1])
     assert "no column of labels named 'class': got 'size', 'label'" in _error(

@@ -83,7 +83,7 @@ def test_what_needs_all_answers_at_once_is_refused(
 
 def test_a_coverage_is_refused_before_anything_is_read(tables: tuple[Path, Path]) -> None:
     result = _run(*tables, "--out", "o", "--workers", 2, "--coverage", 1.2)
-    assert "--coverage is out of range: got 1.2; allowed: a number between" in str(result.exception)
+    assert "--coverage is out of range: got 1.2; allowed: a number above 0" in str(result.exception)
     assert result.output == ""
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from unitail.benchmark.means import ALL_GROUPS
 from unitail.errors import UserError, optional
 from unitail.framework.statistics import LEVEL
 
@@ -16,7 +17,6 @@ RESAMPLES = 10_000
 CHUNK = 2**22
 """Number of resampled values held in memory at a time."""
 ROWS_FILE = "rows.parquet"
-ALL_GROUPS = "all groups"
 WORDS = ("learner", "group", "encoder", "data_set", "protocol")
 Words = NDArray[np.object_]
 

@@ -21,6 +21,8 @@ Key = TypeVar("Key", bound=Hashable)
 ArrowTable = Any
 """A table or column of pyarrow, which is optional and untyped."""
 
+ALL_GROUPS = "all groups"
+"""Name of the group of all data sets."""
 WORDS = ("learner", "group", "encoder", "data_set", "protocol", "shares")
 NUMBERS = ("ways", "shots", "queries")
 LABELS = (*WORDS[:5], *NUMBERS, "shares")

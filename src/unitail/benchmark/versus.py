@@ -11,14 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from unitail.benchmark.means import grouped
+from unitail.benchmark.means import ALL_GROUPS, grouped
 from unitail.benchmark.store import TableResult
 from unitail.errors import UserError
 from unitail.evaluation.result import Evaluation
 from unitail.framework.statistics import LEVEL, MeanInterval, holm
 from unitail.wording import markdown_table
 
-ALL_GROUPS = "all groups"
 ANCHORS = ("linear_probe_shrunk", "linear_probe_tuned", "linear_probe_paper")
 """Default learners to compare with, in order of preference: the strongest simple methods."""
 TEXT = """\

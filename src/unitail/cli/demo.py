@@ -1,5 +1,6 @@
 """Run `unitail demo`."""
 
+import io
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,14 @@ from unitail.estimator.classifier import TailClassifier
 from unitail.evaluation.protocol import EvaluationProtocol
 from unitail.evaluation.result import Evaluation, Outcome
 from unitail.evaluation.score import score_learners
+from unitail.files import write_text
 from unitail.framework.learner import Inference
 from unitail.framework.statistics import MeanInterval
 from unitail.learners.pretrained import load_default
 from unitail.learners.registry import LEARNERS
 from unitail.progress import OnProgress
 from unitail.tasks.bundled import bundled_tasks
+from unitail.workflows.answer_files import check_place
 
 SHOTS = (1, 5)
 COMPARED = ("unitail", "unitail_joint", "linear_probe_tuned", "proto_head_centred")
@@ -41,6 +44,8 @@ SHAPES: Mapping[tuple[str, int], Callable[[int], Data]] = {
 
 def run(episodes: int, report: Path | None) -> None:
     """Measure the default model beside simple methods, and print the tables."""
+    if report is not None:
+        check_place(report)
     console = Console()
     model = load_default()
     weights = sum(parameter.numel() for parameter in model.parameters())
@@ -125,5 +130,6 @@ def _cell(scores: Evaluation) -> str:
 
 def _write(tables: Sequence[Table], path: Path, command: str) -> None:
     """Write the tables as plain text, with the command that made them."""
-    with path.open("w") as file:
-        Console(file=file, width=100).print(f"$ {command}", *tables, sep="\n")
+    text = io.StringIO()
+    Console(file=text, width=100).print(f"$ {command}", *tables, sep="\n")
+    write_text(path, text.getvalue())

@@ -393,7 +393,7 @@ def run(call: PredictCall, outputs: Outputs) -> None:
             examples,
             items,
             call.classifier,
-            replace(call.wanted, cards=MAX_CARDS if outputs.report else 0),
+            call.wanted,
             saved=saved,
             pool=pool,
             cache=cache,

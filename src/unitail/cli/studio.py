@@ -189,9 +189,7 @@ def _print_items(console: Console, catalogue: "Catalogue") -> None:
     items = catalogue.items
     print_lines(console, f"{items.modality}: {numbered(len(items), 'item')}.")
     # Notes end with an option that the studio does not have.
-    print_lines(
-        console, *(f"Guessed: {note.partition('; to change')[0]}." for note in items.guesses)
-    )
+    print_lines(console, *(f"Note: {note.partition('; to change')[0]}." for note in items.guesses))
     print_lines(console, *(f"Skipped: {note}." for note in items.ignored))
 
 

@@ -181,12 +181,12 @@ def isolated_probabilities(
 
 
 def check_coverage(coverage: object, name: str = "coverage") -> None:
-    """Refuse anything but a number between 0 and 1."""
+    """Refuse anything but a number above 0 and below 1."""
     if not isinstance(coverage, int | float | np.number) or not 0 < float(coverage) < 1:
         raise InvalidConfig(
             f"{name} is out of range",
             got=repr(coverage),
-            allowed="a number between 0 and 1",
+            allowed="a number above 0 and below 1",
             remedy="Give the share of sets that should hold the true class, such as 0.9.",
         )
 

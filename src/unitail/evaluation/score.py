@@ -96,9 +96,8 @@ class _Record:
                 self.outcome, self.reason = Outcome.CANNOT, str(answers)
             else:
                 self._score(batch, answers.float(), seconds, memory)
-        if (
-            self.outcome is Outcome.OUT_OF_MEMORY
-        ):  # only now is the error gone that kept tensors alive
+        # Only now is the error gone that kept tensors alive.
+        if self.outcome is Outcome.OUT_OF_MEMORY:
             torch.cuda.empty_cache()
 
     def result(self, episodes: FixedEpisodes) -> Evaluation:

@@ -179,6 +179,13 @@ def read_examples(
     saved: TailClassifier | None = None,
 ) -> LabelledItems:
     """Read the examples, and more of them from `also`; or recall those of a saved classifier."""
+    if saved is None and path.is_dir() and is_classifier(path):
+        raise InvalidInput(
+            f"{shown(path)} is a saved classifier",
+            got="it in place of labelled examples",
+            allowed="a folder with a subfolder for each class, or a table",
+            remedy=f"To use it: unitail predict --model {shown(path)} FILES.",
+        )
     if saved is None:
         return read_labelled(path, options, also=also)
     given = {"--also": also, "--column": options.columns}

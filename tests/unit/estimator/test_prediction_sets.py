@@ -145,7 +145,7 @@ def test_the_coverage_is_kept() -> None:
 @pytest.mark.parametrize("coverage", [0, 1, 90, math.nan, "x", None, np.array([0.5, 0.9])])
 def test_a_coverage_out_of_range_is_refused_before_rows_are_left_out(coverage: Any) -> None:  # noqa: ANN401
     classifier = fitted([3, 3])
-    with pytest.raises(InvalidConfig, match=r"coverage is out of range: .* between 0 and 1"):
+    with pytest.raises(InvalidConfig, match=r"coverage is out of range: .* above 0 and below 1"):
         classifier.predict_set(np.zeros((1, 4)), coverage)
     assert "held_out_scores" not in vars(classifier._fitted)
 

@@ -1,5 +1,6 @@
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas
@@ -11,6 +12,7 @@ from helpers.letters import Letters
 from unitail.cli.commands.predict import predict
 from unitail.encoders import cache
 from unitail.inputs import encode as vectors
+from unitail.inputs.items import Items, LabelledItems
 from unitail.inputs.read import read_labelled, read_unlabelled
 from unitail.workflows import answers as why
 from unitail.workflows.answer_files import AnswerTable
@@ -87,6 +89,48 @@ def test_the_command_writes_and_prints_it_and_takes_its_file_again() -> None:
     assert "because" not in items.items.columns  # type: ignore[attr-defined]
     plain = AnswerTable.of(predict_files(again, items), items)
     assert not any("because" in name for name in plain.columns)
+
+
+@pytest.fixture
+def table() -> tuple[LabelledItems, Items]:
+    rng = np.random.default_rng(0)
+    rows = pandas.DataFrame({"noise": rng.normal(size=70), "size": np.arange(70) % 2 * 5.0})
+    known = rows[:10].assign(label=np.array(["no", "yes"])[np.arange(10) % 2])
+    known.to_csv("known.csv", index=False)
+    rows[10:].to_csv("new.csv", index=False)
+    examples = read_labelled(Path("known.csv"))
+    return examples, read_unlabelled([Path("new.csv")], like=examples)
+
+
+@pytest.mark.parametrize(("wanted", "count"), [({"cards": 40}, 20), ({"why": True}, 60)])
+def test_a_report_alone_explains_the_columns_of_its_first_cards(
+    wanted: dict[str, Any],
+    count: int,
+    table: tuple[LabelledItems, Items],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They take most of the time. All answers are explained if the user asks why."""
+    monkeypatch.setattr(why, "MAX_COLUMN_CARDS", 20)
+    done: list[tuple[int, int]] = []
+    result = predict_files(
+        *table, wanted=PredictOptions(**wanted), on_explained=lambda *now: done.append(now)
+    )
+    order = [bool(answer.because_columns) for answer in result.by_uncertainty()]
+    assert order == [True] * count + [False] * (60 - count)
+    assert all(answer.because for answer in result.answers)
+    assert done == [(min(each, count), count) for each in range(50, count + 50, 50)]
+
+
+def test_columns_explained_in_pieces_are_explained_alike(
+    table: tuple[LabelledItems, Items], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = PredictOptions(why=True)
+    whole = predict_files(*table, wanted=wanted)
+    monkeypatch.setattr(why, "COLUMNS_AT_ONCE", 7)
+    for one, other in zip(predict_files(*table, wanted=wanted).answers, whole.answers, strict=True):
+        assert [name for name, _ in one.because_columns] == [n for n, _ in other.because_columns]
+        shares = [share for _, share in other.because_columns]
+        assert [share for _, share in one.because_columns] == pytest.approx(shares, abs=1e-9)
 
 
 def test_near_is_what_points_the_same_way_from_the_mean() -> None:

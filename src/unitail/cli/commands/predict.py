@@ -54,7 +54,7 @@ def predict(
     coverage: Annotated[
         float,
         typer.Option(
-            help="How often the prediction set should contain the true class, from 0 to 1."
+            help="How often the prediction set should contain the true class: above 0 and below 1."
         ),
     ] = COVERAGE,
     why: Annotated[
@@ -111,8 +111,9 @@ def predict(
     Items in FILES that have a label are used to score the answers.
 
     For millions of rows, use `--workers 4`, or `--engine ray` on a cluster.
-    Rows are then streamed into a folder of Parquet files. To resume an
-    interrupted run, repeat the command.
+    Rows are then streamed into a folder of Parquet files; no answers are
+    printed, and items with a label are not scored. To resume an interrupted
+    run, repeat the command.
 
     Exit codes: 0, everything was answered; 1, some files could not be read and
     the others were answered; 2, the call is wrong and nothing was answered.
@@ -123,6 +124,7 @@ def predict(
     from unitail.cli.predict import Outputs, PredictCall, Sorting, run
     from unitail.files import is_address
     from unitail.workflows.fit import ClassifierOptions
+    from unitail.workflows.html_report.page import MAX_CARDS
     from unitail.workflows.predict import PredictOptions
 
     call = PredictCall(
@@ -134,7 +136,9 @@ def predict(
         classifier=ClassifierOptions(
             encoder=encoder, model=model, joint=joint, balanced=balanced, device=device
         ),
-        wanted=PredictOptions(coverage=coverage, top=top, why=why),
+        wanted=PredictOptions(
+            coverage=coverage, top=top, why=why, cards=MAX_CARDS if report else 0
+        ),
         use_cache=not no_cache,
     )
     is_remote = any(map(is_address, (*call.files, *call.pool)))

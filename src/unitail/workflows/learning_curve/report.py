@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from unitail.errors import optional
+from unitail.errors import CannotWrite, optional
 from unitail.files import disk_errors, write_bytes, write_json, write_text
 from unitail.learners.registry import LEARNERS
 from unitail.wording import numbered
@@ -128,6 +128,13 @@ def as_json(curve: OwnCurve, data: OwnData) -> dict[str, Any]:
 def check_folder(folder: Path) -> None:
     """Raise an error, before any work is done, if the files cannot be plotted and written."""
     optional("matplotlib", extra="report")
+    if folder.exists() and not folder.is_dir():
+        raise CannotWrite(
+            f"{folder} is not a folder",
+            got="a file of that name",
+            allowed="a folder, new or existing",
+            remedy="Name a folder.",
+        )
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         if not os.access(folder, os.W_OK):

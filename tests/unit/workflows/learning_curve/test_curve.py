@@ -14,7 +14,9 @@ from unitail.framework.episode import Support
 from unitail.framework.learner import Paradigm
 from unitail.inputs.input_encoder import ItemEncoder
 from unitail.learners import in_context
+from unitail.learners.pretrained import load_shipped
 from unitail.workflows.fit import ClassifierOptions
+from unitail.workflows.learning_curve import curve as module
 from unitail.workflows.learning_curve.curve import own_curve
 
 
@@ -75,6 +77,21 @@ def test_batches_change_nothing(rows: Rows, monkeypatch: pytest.MonkeyPatch) -> 
     for one, other in zip(whole.levels, single.levels, strict=True):
         assert (one.answers["p"] == other.answers["p"]).all()
     assert whole.accuracy("p") == single.accuracy("p")
+
+
+def test_the_model_that_is_measured_limits_the_batches(
+    rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = list[object]()
+
+    def at_once(model: object, *_: int) -> int:
+        asked.append(model)
+        return 4
+
+    monkeypatch.setattr(module, "episodes_at_once", at_once)
+    tail = load_shipped("tail")
+    own_curve(rows, {"p": ProtoHead()}, splits=10, model=tail)
+    assert all(model is tail for model in asked)
 
 
 def test_a_learner_that_gives_up_leaves_the_others_alone(rows: Rows) -> None:

@@ -84,11 +84,35 @@ class Action:
                 rows[row["item"]] = LabelRow(**row)
         return rows
 
+    def labels_of(self, class_id: int, *, after: int = -1) -> list[LabelRow]:
+        """Return the labels of a class, or only those that changed after a revision."""
+        which = (LABELS.c.class_id == class_id) & (LABELS.c.version > after)
+        query = sa.select(LABELS).where(which).order_by(LABELS.c.item)
+        return [LabelRow(**row) for row in self._connection.execute(query).mappings()]
+
     def moved(self, class_id: int, to: int | None) -> list[Change]:
         """Return the changes that move all items of a class to another, or remove their labels."""
-        query = sa.select(LABELS).where(LABELS.c.class_id == class_id)
-        rows = [LabelRow(**row) for row in self._connection.execute(query).mappings()]
-        return [Change(row, replace(row, class_id=to)) for row in rows]
+        return [Change(row, replace(row, class_id=to)) for row in self.labels_of(class_id)]
+
+    def require_class_seen(self, row: ClassRow, version: int | None) -> None:
+        """Raise if somebody else changed a class after the version that the author saw."""
+        if version is not None and row.version > version and not self._is_own(row.version):
+            raise Conflict("somebody else changed this class meanwhile", [row])
+
+    def require_labels_seen(self, row: ClassRow, revision: int | None) -> None:
+        """Raise if somebody else labelled items as a class after the revision the author saw."""
+        if revision is None:
+            return
+        newer = self.labels_of(row.id, after=revision)
+        own = {each for each in {label.version for label in newer} if self._is_own(each)}
+        others = [label for label in newer if label.version not in own]
+        if others:
+            raise Conflict(f"somebody else labelled items as {row.name} meanwhile", others)
+
+    def _is_own(self, revision: int) -> bool:
+        """Return whether the author wrote this revision; nobody knows who undid or redid."""
+        query = sa.select(ACTIONS.c.author).where(ACTIONS.c.revision == revision)
+        return bool(self._author) and self._connection.execute(query).scalar() == self._author
 
     def find(self, which: sa.ColumnElement[bool], latest: sa.Column[Any]) -> Any:  # noqa: ANN401
         """Return the author's latest action that meets a condition, as a row of the history."""
@@ -145,7 +169,25 @@ class Action:
             changed += [] if same_content(now, before) else [now]
         if changed:
             raise Conflict("somebody else has since changed the same items or classes", changed)
+        after = {row.id: row for row in (*classes.values(), *_classes_after(changes))}
         _require_names_free(changes, [row for row in classes.values() if not row.deleted])
+        self._require_labels_kept(changes, {row.id for row in after.values() if row.deleted})
+
+    def _require_labels_kept(self, changes: Sequence[Change], deleted: set[int]) -> None:
+        """Raise if labels of deleted classes would remain: others' of a class that goes, or ours.
+
+        Labels that the changes themselves move are no obstacle.
+        """
+        rows = [each.after for each in changes if isinstance(each.after, LabelRow)]
+        dangling = [row for row in rows if row.class_id in deleted]
+        if dangling:
+            raise Conflict("somebody else has since deleted the class of these items", dangling)
+        moved = {row.item for row in rows}
+        for row in _classes_after(changes):
+            labels = self.labels_of(row.id) if row.deleted else []
+            left = [each for each in labels if each.item not in moved]
+            if left:
+                raise Conflict(f"there are more labels of {row.name} by now", left)
 
     def _write(self, changes: Sequence[Change]) -> None:
         """Insert or update the rows, as they are after the changes."""
@@ -196,11 +238,15 @@ def _batches(keys: Sequence[Any]) -> Iterator[Sequence[Any]]:
         yield keys[start : start + BATCH]
 
 
+def _classes_after(changes: Sequence[Change]) -> list[ClassRow]:
+    return [each.after for each in changes if isinstance(each.after, ClassRow)]
+
+
 def _require_names_free(changes: Sequence[Change], classes: Sequence[ClassRow]) -> None:
     """Raise if a class would get a name back that another class has taken meanwhile."""
     names = {row.name: row for row in classes}
-    for each in changes:
-        if isinstance(each.after, ClassRow) and not each.after.deleted:
-            holder = names.get(each.after.name)
-            if holder is not None and holder.id != each.after.id:
+    for row in _classes_after(changes):
+        if not row.deleted:
+            holder = names.get(row.name)
+            if holder is not None and holder.id != row.id:
                 raise Conflict(f"there is another class {holder.name!r} by now", [holder])

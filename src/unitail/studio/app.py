@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,14 @@ from starlette.responses import FileResponse
 from starlette.staticfiles import StaticFiles
 
 from unitail.errors import Unreadable, UserError
-from unitail.studio.changes import Conflict, LabelRow, StoreUnavailable
-from unitail.studio.routes import class_routes, export_routes, item_routes, state_routes
+from unitail.studio.changes import ClassRow, Conflict, LabelRow, StoreUnavailable
+from unitail.studio.routes import (
+    class_routes,
+    export_routes,
+    history_routes,
+    item_routes,
+    state_routes,
+)
 from unitail.studio.studio import Studio
 from unitail.web.access import Access
 from unitail.web.body import BodyLimits
@@ -44,7 +51,7 @@ def make_app(studio: Studio, access: Access) -> FastAPI:
 
     app = FastAPI(title="unitail studio", lifespan=lifespan, openapi_url=None)
     app.state.studio = studio
-    for routes in (state_routes, item_routes, class_routes, export_routes):
+    for routes in (state_routes, item_routes, class_routes, history_routes, export_routes):
         app.include_router(routes(studio))
     app.add_exception_handler(UserError, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
@@ -59,7 +66,7 @@ def make_app(studio: Studio, access: Access) -> FastAPI:
 
 
 def _refused(request: Request, error: Exception) -> JSONResponse:
-    """Answer an error with its message; a conflict also lists the labels that others changed."""
+    """Answer an error with its message; a conflict also lists what others changed."""
     assert isinstance(error, UserError)
     content: dict[str, Any] = {"error": str(error)}
     if not isinstance(error, Conflict):
@@ -71,6 +78,7 @@ def _refused(request: Request, error: Exception) -> JSONResponse:
         for row in error.rows
         if isinstance(row, LabelRow) and row.item in places
     ]
+    content["classes"] = [asdict(row) for row in error.rows if isinstance(row, ClassRow)]
     return JSONResponse(content, 409)
 
 

@@ -18,6 +18,7 @@ from unitail.errors import InvalidInput
 from unitail.studio import page_data
 from unitail.studio.changes import ASIDE, ActionResult, Origin, Snapshot, StoreUnavailable
 from unitail.studio.exports import ResultKind, zip_folder
+from unitail.studio.store import SeenClass, Store
 from unitail.studio.studio import Studio
 from unitail.web.replies import JsonReply
 from unitail.wording import shown
@@ -54,17 +55,38 @@ class LabelRequest(BaseModel):
 
 
 class NameRequest(BaseModel):
-    """Name a new class, or rename one."""
+    """Name a new class."""
 
     name: str = Field(max_length=1000)
     author: Author
 
 
-class MergeRequest(BaseModel):
+class ClassRequest(BaseModel):
+    """Change an existing class, if it is still as the page showed it."""
+
+    author: Author
+    seen: int | None = None
+    """Version of the class that the page showed; None if unknown."""
+    seen_revision: int | None = None
+    """Revision of all labels that the page showed; None if unknown."""
+
+    def seen_class(self) -> SeenClass:
+        """Return what the page showed of the class."""
+        return SeenClass(self.seen, self.seen_revision)
+
+
+class RenameRequest(ClassRequest):
+    """Rename a class."""
+
+    name: str = Field(max_length=1000)
+
+
+class MergeRequest(ClassRequest):
     """Merge a class into another one, `into`."""
 
     into: int
-    author: Author
+    into_seen: int | None = None
+    """Version of that class that the page showed; None if unknown."""
 
 
 class AuthorRequest(BaseModel):
@@ -179,7 +201,7 @@ def item_routes(studio: Studio) -> APIRouter:
 
 
 def class_routes(studio: Studio) -> APIRouter:
-    """Return the routes that change classes, and those for undo and redo."""
+    """Return the routes that change classes."""
     router = APIRouter(prefix="/api")
 
     @router.post("/classes")
@@ -189,26 +211,44 @@ def class_routes(studio: Studio) -> APIRouter:
         )
 
     @router.post("/classes/{class_id}/rename")
-    def rename(class_id: int, body: NameRequest) -> dict[str, Any]:
-        return _action_reply(
-            studio.apply(lambda store: store.rename_class(class_id, body.name, author=body.author))
-        )
+    def rename(class_id: int, body: RenameRequest) -> dict[str, Any]:
+        def action(store: Store) -> ActionResult:
+            return store.rename_class(
+                class_id, body.name, author=body.author, seen=body.seen_class()
+            )
+
+        return _action_reply(studio.apply(action))
 
     @router.post("/classes/{class_id}/merge")
     def merge(class_id: int, body: MergeRequest) -> dict[str, Any]:
-        return _action_reply(
-            studio.apply(lambda store: store.merge_classes(class_id, body.into, author=body.author))
-        )
+        def action(store: Store) -> ActionResult:
+            into_seen = SeenClass(body.into_seen)
+            return store.merge_classes(
+                class_id, body.into, author=body.author, seen=body.seen_class(), into_seen=into_seen
+            )
+
+        return _action_reply(studio.apply(action))
 
     @router.post("/classes/{class_id}/delete")
-    def delete(class_id: int, body: AuthorRequest) -> dict[str, Any]:
+    def delete(class_id: int, body: ClassRequest) -> dict[str, Any]:
         return _action_reply(
-            studio.apply(lambda store: store.delete_class(class_id, author=body.author))
+            studio.apply(
+                lambda store: store.delete_class(
+                    class_id, author=body.author, seen=body.seen_class()
+                )
+            )
         )
 
     @router.post("/folders")
     def folders(body: AuthorRequest) -> dict[str, Any]:
         return _action_reply(studio.use_folders(body.author))
+
+    return router
+
+
+def history_routes(studio: Studio) -> APIRouter:
+    """Return the routes for undo and redo."""
+    router = APIRouter(prefix="/api")
 
     @router.post("/undo")
     def undo(body: AuthorRequest) -> dict[str, Any]:

@@ -8,7 +8,7 @@ first increments the revision, so other writers wait for the lock on that row.
 import unicodedata
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -49,6 +49,19 @@ NEVER = 0
 
 Seen = Mapping[str, int]
 """The version of each item's label that the author of an action saw; 0 if there was no label."""
+
+
+@dataclass(frozen=True)
+class SeenClass:
+    """What the author of an action saw of a class; None where it is not known."""
+
+    version: int | None = None
+    """Version of the class: its name."""
+    revision: int | None = None
+    """Revision whose labels of this class were seen."""
+
+
+UNKNOWN = SeenClass()
 
 
 class Store:
@@ -147,15 +160,26 @@ class Store:
             result = action.apply([Change(replace(new, deleted=True), new)], f"New class {clean}")
             return replace(result, class_id=new.id)
 
-    def rename_class(self, class_id: int, name: str, *, author: str = "") -> ActionResult:
+    def rename_class(
+        self, class_id: int, name: str, *, author: str = "", seen: SeenClass = UNKNOWN
+    ) -> ActionResult:
         """Rename a class."""
         with self._action(author) as action:
             old, clean = action.class_row(class_id), clean_name(name)
+            action.require_class_seen(old, seen.version)
             action.require_free(clean, except_id=class_id)
             change = Change(old, replace(old, name=clean))
             return action.apply([change], f"{old.name} is now {clean}")
 
-    def merge_classes(self, class_id: int, into: int, *, author: str = "") -> ActionResult:
+    def merge_classes(
+        self,
+        class_id: int,
+        into: int,
+        *,
+        author: str = "",
+        seen: SeenClass = UNKNOWN,
+        into_seen: SeenClass = UNKNOWN,
+    ) -> ActionResult:
         """Move all labels of a class to another one, and delete the class."""
         with self._action(author) as action:
             old, other = action.class_row(class_id), action.class_row(into)
@@ -163,13 +187,20 @@ class Store:
                 raise InvalidInput(
                     "a class cannot be merged with itself", got=old.name, allowed="two classes"
                 )
+            action.require_class_seen(old, seen.version)
+            action.require_class_seen(other, into_seen.version)
+            action.require_labels_seen(old, seen.revision)
             changes = [Change(old, replace(old, deleted=True)), *action.moved(class_id, into)]
             return action.apply(changes, f"{old.name} merged into {other.name}")
 
-    def delete_class(self, class_id: int, *, author: str = "") -> ActionResult:
+    def delete_class(
+        self, class_id: int, *, author: str = "", seen: SeenClass = UNKNOWN
+    ) -> ActionResult:
         """Delete a class and its labels."""
         with self._action(author) as action:
             old = action.class_row(class_id)
+            action.require_class_seen(old, seen.version)
+            action.require_labels_seen(old, seen.revision)
             changes = [Change(old, replace(old, deleted=True)), *action.moved(class_id, None)]
             return action.apply(changes, f"{old.name} deleted")
 
@@ -184,7 +215,7 @@ class Store:
             with self._action(author) as action:
                 last = action.find(ACTIONS.c.undone.is_(None), ACTIONS.c.revision)
                 if last is None:
-                    raise _nothing_to("undo")
+                    raise _nothing_to("undo", "undone")
                 changes = [each.inverse() for each in changes_from_text(last.changes)]
                 return action.replay(last, changes, f"Undone: {last.title}", undone=action.revision)
         except Conflict:
@@ -200,7 +231,7 @@ class Store:
             last = action.find(ACTIONS.c.undone.is_not(None), ACTIONS.c.undone)
             newest = action.find(sa.true(), ACTIONS.c.revision)
             if last is None or newest is None or newest.revision > last.undone:
-                raise _nothing_to("redo")
+                raise _nothing_to("redo", "done again")
             changes = changes_from_text(last.changes)
             return action.replay(last, changes, f"Redone: {last.title}", undone=None)
 
@@ -286,10 +317,10 @@ def _require_few(classes: int) -> None:
         )
 
 
-def _nothing_to(what: str) -> InvalidInput:
+def _nothing_to(what: str, done: str) -> InvalidInput:
     return InvalidInput(
         f"there is nothing to {what}",
-        got="no action of yours",
-        allowed="your own actions",
-        remedy="Go on.",
+        got=f"nothing changed from this browser that could be {done}",
+        allowed="changes that were made from this browser",
+        remedy="Change back by hand what was done from elsewhere.",
     )

@@ -186,3 +186,24 @@ def test_news_begin_with_the_boot(app: FastAPI, studio: Studio) -> None:
     reply = ask(app, "GET", "/api/events")
     assert reply.headers["content-type"].startswith("text/event-stream")
     assert f'event: hello\ndata: "{studio.boot}"' in reply.body.decode()
+
+
+def test_a_class_that_changed_since_it_was_shown_is_not_changed(app: FastAPI) -> None:
+    shown = post(app, "/api/classes", {"name": "red", "author": "ann"})
+    red, seen = shown["class_id"], {"seen": shown["revision"], "seen_revision": shown["revision"]}
+    path = f"/api/classes/{red}"
+    post(app, f"{path}/rename", {"name": "ruby", "author": "ann", **seen})
+    for action, more in (("rename", {"name": "rose"}), ("delete", {}), ("merge", {"into": red})):
+        if action == "merge":
+            more = {"into": post(app, "/api/classes", {"name": "green"})["class_id"]}
+        told = post(app, f"{path}/{action}", {**more, "author": "bob", **seen}, 409)
+        assert told["error"].startswith("somebody else changed this class meanwhile: got ruby")
+        assert [each["name"] for each in told["classes"]] == ["ruby"]
+    [row] = [each for each in get(app, "/api/state")["changes"]["classes"] if each["id"] == red]
+    post(app, "/api/label", {"items": {"0": 0}, "class_id": red, "author": "ann"})
+    seen = {"seen": row["version"], "seen_revision": row["version"]}
+    told = post(app, f"{path}/delete", {"author": "bob", **seen}, 409)
+    assert told["error"].startswith("somebody else labelled items as ruby meanwhile")
+    assert [place for place, *_ in told["conflicts"]] == [0]
+    seen = {"seen": row["version"], "seen_revision": get(app, "/api/state")["changes"]["revision"]}
+    post(app, f"{path}/delete", {"author": "bob", **seen})

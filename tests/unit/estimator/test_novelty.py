@@ -5,7 +5,7 @@ from scipy.stats import ortho_group
 from sklearn.metrics import roc_auc_score
 
 from unitail.estimator.classifier import TailClassifier
-from unitail.estimator.novelty import MAX_REFERENCES, Novelty, PartsNovelty
+from unitail.estimator.novelty import MAX_REFERENCES, Novelty, PartsNovelty, _quantiles
 from unitail.estimator.rows import Rows
 
 WIDTH = 6
@@ -37,6 +37,15 @@ def test_it_is_a_quantile_among_rows_of_the_known_classes() -> None:
     scores = novelty_of(20, KNOWN)
     assert abs(np.mean(scores > 0.9) - 0.1) < 0.06
     assert abs(np.mean(scores > 0.5) - 0.5) < 0.15
+
+
+def test_quantiles_are_uniform_for_the_fewest_rows() -> None:
+    """Mean and spread of two rows are uncertain themselves, as in a prediction interval."""
+    draws = np.random.default_rng(0).normal(size=(6000, 3))
+    quantiles = np.array([_quantiles(each[2:], each[:2])[0] for each in draws])
+    for level in (0.1, 0.5, 0.9, 0.97):
+        error = (level * (1 - level) / len(draws)) ** 0.5
+        assert (quantiles < level).mean() == pytest.approx(level, abs=3 * error)
 
 
 def test_rotations_shifts_and_scales_change_nothing() -> None:

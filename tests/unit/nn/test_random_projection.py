@@ -86,6 +86,16 @@ def test_episodes_share_no_orientation_of_an_orthonormal_reduction() -> None:
     assert not torch.allclose(projected[0], projected[1])
 
 
+def test_episodes_share_neither_order_nor_signs_of_an_orthonormal_reduction() -> None:
+    """Their rows of Q are compared by what becomes of each coordinate alone."""
+    first, second, _ = draw(40)(torch.eye(40).expand(3, -1, -1))
+    same = torch.isclose(first.abs().unsqueeze(1), second.abs(), atol=1e-6).all(dim=2)
+    assert (same.sum(dim=1) == 1).all()  # the same rows, in another order and with other signs
+    assert same.diagonal().sum() < 8  # one on average
+    opposite = (first * second[same.int().argmax(dim=1)]).sum(dim=1) < 0
+    assert 8 < opposite.sum() < 32
+
+
 def test_a_subset_takes_each_coordinate_at_most_once() -> None:
     coordinates = torch.arange(40.0).expand(3, 1, 40)
     taken = draw(40, reduction=WidthReduction.SUBSET)(coordinates)[:, 0]

@@ -57,7 +57,7 @@ def test_all_columns_are_used_and_a_note_says_how() -> None:
     )
     assert "Note: 'photo' holds images, 'notes' holds texts; to change this: --column" in said
     assert "Read as separate parts: 'photo' (image, mean-colour), 'notes' (text, Letters)" in said
-    assert "Column 'id' is not used: it only tells rows apart." in said
+    assert "Column 'id' is not used: it only tells rows apart; to use it: --column id=table" in said
     assert "Skipped among the rows: 1 empty cell of 'photo'." in said
     assert _answers("a.json") == ["y", "x", "y"]
     page = Path("r.html").read_text()

@@ -47,6 +47,8 @@ MIN_NAMES, MIN_NAME_SHARE = 8, 0.5
 """A column with more categories than both this number and this share of its rows holds names."""
 TEXTS = "texts, nearly all different"
 """Reason why a column of texts is not used."""
+APART = "it only tells rows apart"
+"""Reason why a column of names or row numbers is not used."""
 MAX_CATEGORIES = 100
 """Largest number of categories, the most frequent ones; all others count as unknown."""
 
@@ -183,10 +185,7 @@ class TableEncoder:
     def notes(self) -> tuple[str, ...]:
         """Notes for the user on how the columns are used."""
         return tuple(
-            [
-                f"Column {name!r} is not used: {why}{_how_to_read(name) if why == TEXTS else ''}"
-                for name, why in self.dropped.items()
-            ]
+            [not_used(name, why) for name, why in self.dropped.items()]
             + [
                 f"Column {column.name!r} holds texts, which are compared as categories, not by"
                 f" meaning{_how_to_read(column.name)}"
@@ -223,8 +222,18 @@ def learn(name: str, column: Series) -> Column | str:
     return _learn_numbers(name, kind, numbers_of(column, kind))
 
 
+def not_used(name: str, why: str) -> str:
+    """Return a note on a column that is not used, for this reason, and on how to use it."""
+    remedies = {TEXTS: _how_to_read(name), APART: _how_to("use it", name, "table")}
+    return f"Column {name!r} is not used: {why}{remedies.get(why, '')}"
+
+
 def _how_to_read(name: str) -> str:
-    return f"; to read them: --column {name}=text, in Python encoder={{{name!r}: 'text'}}"
+    return _how_to("read them", name, "text")
+
+
+def _how_to(do: str, name: str, kind: str) -> str:
+    return f"; to {do}: --column {name}={kind}, in Python encoder={{{name!r}: {kind!r}}}"
 
 
 def _learn_numbers(name: str, kind: Kind, values: NDArray[np.float64]) -> Numbers | str:

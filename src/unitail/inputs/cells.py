@@ -6,7 +6,7 @@ People write numbers as 1,234.50, 1.234,50, 1 234, $ 12, 7.5 %, 300 kg or (12), 
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date, timedelta
 from typing import Any
@@ -200,6 +200,16 @@ def as_features(frame: Any, like: Any = None) -> tuple[Any, list[str]]:  # noqa:
     features = pandas.DataFrame(converted)
     features.attrs.update({STYLES: styles, ORDERS: orders})
     return features, notes
+
+
+def only(columns: Collection[str], features: Any) -> Any:  # noqa: ANN401 - DataFrames
+    """Return some of the columns, with their formats and those of no others."""
+    chosen = features[[name for name in features if name in columns]]
+    formats = {key: features.attrs[key].items() for key in (STYLES, ORDERS)}
+    chosen.attrs = {
+        key: {name: how for name, how in pairs if name in columns} for key, pairs in formats.items()
+    }
+    return chosen
 
 
 def with_fixed_formats(features: Any, *, like: Any) -> Any:  # noqa: ANN401 - DataFrames

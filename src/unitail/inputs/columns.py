@@ -14,6 +14,7 @@ from unitail.encoders.images import is_image
 from unitail.encoders.registry import encoder_names
 from unitail.encoders.sounds import is_sound
 from unitail.encoders.tables import (
+    APART,
     MIN_NAMES,
     Kind,
     are_texts,
@@ -37,12 +38,11 @@ ROW_ID = re.compile(
     r"(?i:(^|[_\W])(id|idx|index|row|row_?names?|row_?(id|no|nr|number))$)|[a-z]ID$|^Unnamed: \d+$"
 )
 """Names of columns that certainly only identify rows."""
-APART = "it only tells rows apart"
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The role of each column of a table."""
+    """The role of each column of a table whose rows are the items."""
 
     contents: Mapping[str, ItemColumn]
     """Columns of items: texts, or paths to files."""
@@ -66,19 +66,21 @@ def lay_out(frame: Any, chosen: Mapping[str, str]) -> Layout:  # noqa: ANN401 - 
     used = [name for name in frame if name not in unused]
     items = {name: _item_column(name, frame[name], chosen.get(name)) for name in used}
     contents = {name: item for name, item in items.items() if item is not None}
-    reasons = {name: _reason_against(name, frame[name]) for name in used if name not in contents}
-    texts = [name for name in reasons if name not in chosen and _may_be_text(frame[name])]
-    if not contents and all(reasons[name] or name in texts for name in reasons):
-        contents = dict.fromkeys(texts, ItemColumn(Modality.TEXT))  # there is nothing else
+    guessed = [name for name in used if name not in contents and name not in chosen]
+    others = [name for name in used if name not in contents]
+    texts = [name for name in guessed if _may_be_text(frame[name])]
+    if texts and not contents:
+        useful = (not _reason_against(name, frame[name]) for name in others if name not in texts)
+        contents = {} if any(useful) else dict.fromkeys(texts, ItemColumn(Modality.TEXT))
     if contents:
-        unused |= {name: why for name, why in reasons.items() if why and name not in chosen}
+        guessed = [name for name in guessed if name not in contents]
+        reasons = {name: _reason_against(name, frame[name]) for name in guessed}
+        unused |= {name: why for name, why in reasons.items() if why}
     else:
-        row_ids = [name for name in reasons if reasons[name] == APART and ROW_ID.search(name)]
-        row_ids = [name for name in row_ids if name not in chosen]
-        row_ids = [name for name in row_ids if kind_of(frame[name]) is Kind.NUMBER]
+        row_ids = [name for name in guessed if _is_row_id(name, frame[name])]
         unused |= dict.fromkeys(row_ids if len(row_ids) < len(used) else (), APART)
     features = [name for name in used if name not in contents and name not in unused]
-    return Layout(contents, tuple(features), {n: w for n, w in unused.items() if n not in contents})
+    return Layout(contents, tuple(features), unused)
 
 
 def _may_be_text(cells: Any) -> bool:  # noqa: ANN401 - a Series
@@ -152,11 +154,7 @@ def choose_content(
 def _content_of(frame: Any, column: str, folder: Path, modality: Modality | None) -> ItemColumn:  # noqa: ANN401
     """Return the kind of items in one column."""
     if modality is Modality.TABLE:
-        raise InvalidInput(
-            "a table of features has no content column",
-            got=f"--content-column {column} and --modality table",
-            allowed="one of them",
-        )
+        raise no_content_column(column)
     if not _hold_files(frame[column]):
         if modality not in (None, Modality.TEXT):
             raise _no_files(repr(column), modality, folder)
@@ -233,6 +231,12 @@ def _identifies_rows(name: str, cells: Any) -> bool:  # noqa: ANN401 - a Series
     return (named_like_id or increases) and bool((numbers == np.rint(numbers)).all())
 
 
+def _is_row_id(name: str, cells: Any) -> bool:  # noqa: ANN401 - a Series
+    """Return whether a column certainly holds row numbers, by its name and its cells."""
+    numbered = ROW_ID.search(name) is not None and kind_of(cells) is Kind.NUMBER
+    return numbered and _identifies_rows(name, cells)
+
+
 def _only(names: list[str], what: str) -> str:
     if len(names) != 1:
         raise InvalidInput(
@@ -247,6 +251,16 @@ def _only(names: list[str], what: str) -> str:
 def _require_column(frame: Any, column: str) -> None:  # noqa: ANN401
     if column not in frame:
         raise no_item_column(frame.columns, column)
+
+
+def no_content_column(column: str) -> InvalidInput:
+    """Return the error for a content column of a table whose rows are the items."""
+    return InvalidInput(
+        "a table of features has no content column",
+        got=f"--content-column {column}, though rows are the items",
+        allowed="no --content-column with --modality table, or if the examples are rows",
+        remedy="Leave it out.",
+    )
 
 
 def _no_files(got: str, modality: Modality | None, folder: Path) -> InvalidInput:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from unitail.encoders.encoder import Encoder, Modality
 from unitail.encoders.registry import make_encoder
-from unitail.encoders.tables import TableEncoder
+from unitail.encoders.tables import TableEncoder, not_used
 from unitail.errors import InvalidCheckpoint, UserError, optional
 from unitail.inputs.cells import with_reading
 from unitail.inputs.recognise import listed
@@ -155,7 +155,7 @@ class MixedEncoder:
     def notes(self) -> tuple[str, ...]:
         """Notes for the user on how the columns are used."""
         intro = "Read as separate parts: " if len(self.parts) > 1 else "Read: "
-        dropped = [f"Column {name!r} is not used: {why}" for name, why in self.dropped.items()]
+        dropped = (not_used(name, why) for name, why in self.dropped.items())
         return (intro + ", ".join(map(str, self.parts)), *dropped)
 
     def join(self, blocks: Sequence[NDArray[np.float32]], num_examples: int) -> NDArray[np.float32]:

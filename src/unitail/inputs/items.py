@@ -54,7 +54,7 @@ class Items:
     content_column: str | None = None
     """Column of the table that holds the texts or paths."""
     layout: Layout | None = None
-    """Column roles of a table that mixes items with other cells."""
+    """Roles of a table's columns; None unless its rows are the items."""
     records: tuple[Record, ...] = ()
     """All rows, files or lines in their order, including those that are not items."""
     given: tuple[tuple[Any, str], ...] = ()
@@ -71,8 +71,7 @@ class Items:
     @property
     def need_encoders(self) -> bool:
         """Whether there is anything other than rows of numbers and categories."""
-        mixed = self.layout is not None and bool(self.layout.contents)
-        return mixed or self.modality is not Modality.TABLE
+        return self.layout is None or bool(self.layout.contents)
 
     def with_labels(self, labels: Iterable[str]) -> "LabelledItems":
         """Return the items as labelled examples."""

@@ -12,11 +12,18 @@ from unitail.errors import InvalidInput, optional
 from unitail.inputs.cells import (
     as_features,
     labels_of,
+    only,
     orders_of_dates,
     texts_of,
     written_styles,
 )
-from unitail.inputs.columns import APART, Layout, choose_content, item_cells, lay_out
+from unitail.inputs.columns import (
+    Layout,
+    choose_content,
+    item_cells,
+    lay_out,
+    no_content_column,
+)
 from unitail.inputs.input_encoder import ItemColumn
 from unitail.inputs.items import Items, LabelledItems, ReadOptions, Record
 from unitail.inputs.table_files import guesses_of, read_table, without_row_numbers
@@ -159,76 +166,63 @@ def _items_of(
     With `like`, the columns have the same roles as in these examples.
     """
     if like is not None and like.layout is not None:
-        return _mixed_items(frame, path, like.layout, like)
+        if options.content_column is not None:
+            raise no_content_column(options.content_column)
+        items = _rows_like(frame, path, like.layout, like)
+        return items, list(range(len(items)))
     column, modality, chosen = options.content_column, options.kind, options.columns
-    if modality is Modality.TABLE and column is None and not chosen:
-        return _features_of(frame, like)
     if column is not None or (modality not in (None, Modality.TABLE) and not chosen):
         return _items_in_column(frame, path, column, modality)
     features, _ = as_features(frame)
-    default = dict.fromkeys(frame, str(Modality.TABLE)) if modality is Modality.TABLE else {}
-    layout = lay_out(features, {**default, **chosen})
-    is_text = len(frame.columns) == 1 and str(features.dtypes.iloc[0]) == "object"
-    if is_text and not layout.contents and not layout.unused and not chosen:
-        layout = Layout(dict.fromkeys(frame, ItemColumn(Modality.TEXT)), (), {})
-    if not layout.contents:
-        items, kept = _features_of(frame[list(layout.features)], like)
-        row_ids = [name for name, why in layout.unused.items() if why == APART]
-        notes = [f"column {name!r}, as {APART} (--column {name}=table uses it)" for name in row_ids]
-        return replace(items, ignored=(*items.ignored, *notes)), kept
+    layout = _lay_out(features, modality, chosen)
     if len(layout.contents) == 1 and not layout.features and not chosen:
         return _items_in_column(frame, path, next(iter(layout.contents)), None)
-    items, kept = _mixed_items(frame, path, layout)
+    items = _rows_as_items(frame, path, layout, only(layout.features, features))
     guessed = [name for name in layout.contents if name not in chosen]
     kinds = some((f"{name!r} holds {_plural(layout.contents[name])}" for name in guessed), 8)
     notes = [f"{kinds}; to change this: --column NAME=KIND"] if guessed else []
-    return replace(items, guesses=(*items.guesses, *notes)), kept
+    return replace(items, guesses=(*items.guesses, *notes)), list(range(len(items)))
+
+
+def _rows_like(frame: Any, path: Path, layout: Layout, like: LabelledItems) -> Items:  # noqa: ANN401
+    """Read the columns of a table that the examples have, and read them as they were read."""
+    examples = like.items[list(layout.features)]  # type: ignore[call-overload]
+    features, notes = as_features(frame[[x for x in layout.features if x in frame]], examples)
+    items = _rows_as_items(frame, path, layout, features)
+    other = [name for name in frame if name not in items.items and name not in layout.unused]
+    return replace(items, ignored=(*notes, *items.ignored, *_note_unused(other)))
+
+
+def _lay_out(features: Any, modality: Modality | None, chosen: Mapping[str, str]) -> Layout:  # noqa: ANN401
+    """Assign roles to the columns; a single column of names, and nothing else, holds texts."""
+    default = dict.fromkeys(features, str(Modality.TABLE)) if modality is Modality.TABLE else {}
+    layout = lay_out(features, {**default, **chosen})
+    is_text = len(features.columns) == 1 and str(features.dtypes.iloc[0]) == "object"
+    if is_text and not (default or chosen or layout.contents or layout.unused):
+        return Layout(dict.fromkeys(features, ItemColumn(Modality.TEXT)), (), {})
+    return layout
 
 
 def _plural(column: ItemColumn) -> str:
     return "sounds" if column.modality is Modality.AUDIO else f"{column.modality}s"
 
 
-def _features_of(frame: Any, like: LabelledItems | None) -> tuple[Items, list[int]]:  # noqa: ANN401
-    """Read all columns as numbers or categories."""
-    features, notes = as_features(frame, None if like is None else like.items)
-    unused = [name for name in frame if name not in features]
-    items = Items(
-        items=features,
+def _rows_as_items(frame: Any, path: Path, layout: Layout, features: Any) -> Items:  # noqa: ANN401
+    """Return the rows as items: some cells are items themselves, the others are `features`."""
+    pandas = optional("pandas", extra="encoders")
+    cells, notes = features.copy(), list[str]()
+    for name in [name for name in layout.contents if name in frame]:
+        column, missing = item_cells(frame[name], layout.contents[name], path.parent, name)
+        cells[name] = pandas.Series(column, dtype=object)
+        notes += [f"{numbered(missing, 'empty cell')} of {name!r}"] if missing else []
+    return Items(
+        items=cells[[name for name in frame if name in cells]],
         names=tuple(f"row {place + 1}" for place in frame.index),
         modality=Modality.TABLE,
-        ignored=(*notes, *_note_unused(unused)),
-        guesses=(*guesses_of(frame), *_note_formats(features)),
-    )
-    return items, list(range(len(frame)))
-
-
-def _mixed_items(
-    frame: Any,  # noqa: ANN401 - a DataFrame
-    path: Path,
-    layout: Layout,
-    like: LabelledItems | None = None,
-) -> tuple[Items, list[int]]:
-    """Read some columns as items, and others as numbers or categories."""
-    pandas = optional("pandas", extra="encoders")
-    examples = None if like is None else like.items[list(layout.features)]  # type: ignore[call-overload]
-    feature_cells = frame[[name for name in layout.features if name in frame]]
-    features, notes = as_features(feature_cells, examples)
-    for name in [name for name in layout.contents if name in frame]:
-        cells, missing = item_cells(frame[name], layout.contents[name], path.parent, name)
-        features[name] = pandas.Series(cells, dtype=object)
-        notes += [f"{numbered(missing, 'empty cell')} of {name!r}"] if missing else []
-    rows = tuple(f"row {place + 1}" for place in frame.index)
-    other = [name for name in frame if name not in features and name not in layout.unused]
-    items = Items(
-        items=features[[name for name in frame if name in features]],
-        names=rows,
-        modality=Modality.TABLE,
-        ignored=(*notes, *_note_unused(other)),
+        ignored=tuple(notes),
         guesses=(*guesses_of(frame), *_note_formats(features)),
         layout=layout,
     )
-    return items, list(range(len(rows)))
 
 
 def _items_in_column(

@@ -123,9 +123,8 @@ class ClassifierOptions:
         if examples.layout is not None:
             return fit_layout(examples.layout, examples.items, name, self.device)
         fitted = fit_encoder(name, examples.items, examples.modality, device=self.device)
-        if isinstance(fitted, ItemEncoder):
-            return replace(fitted, content_column=examples.content_column)
-        return fitted
+        assert isinstance(fitted, ItemEncoder)
+        return replace(fitted, content_column=examples.content_column)
 
     def classifier(self, encoder: InputEncoder | None = None) -> TailClassifier:
         """Return an unfitted classifier for the vectors of this encoder.
@@ -339,24 +338,22 @@ def remembered_examples(classifier: TailClassifier) -> LabelledItems:
         )
     labels = tuple(str(label) for label in kept.labels)
     names = tuple(f"example {place + 1}" for place in range(len(labels)))
-    if isinstance(encoder, TableEncoder):
-        table = _empty_table(encoder)
-        return LabelledItems(items=table, names=names, labels=labels, modality=Modality.TABLE)
-    if isinstance(encoder, MixedEncoder):
-        cells = encoder.cells
-        table = _empty_table(cells) if cells else optional("pandas", extra="encoders").DataFrame()
-        layout = Layout(encoder.contents, tuple(table), encoder.dropped)
-        for name in encoder.contents:
-            table[name] = None
+    if isinstance(encoder, ItemEncoder):
         return LabelledItems(
-            items=table, names=names, labels=labels, modality=Modality.TABLE, layout=layout
+            items=(),
+            names=names,
+            labels=labels,
+            modality=encoder.encoder.modality,
+            content_column=encoder.content_column,
         )
+    cells = encoder.cells if isinstance(encoder, MixedEncoder) else encoder
+    contents = encoder.contents if isinstance(encoder, MixedEncoder) else {}
+    table = _empty_table(cells) if cells else optional("pandas", extra="encoders").DataFrame()
+    layout = Layout(contents, tuple(table), encoder.dropped)
+    for name in contents:
+        table[name] = None
     return LabelledItems(
-        items=(),
-        names=names,
-        labels=labels,
-        modality=encoder.encoder.modality,
-        content_column=encoder.content_column,
+        items=table, names=names, labels=labels, modality=Modality.TABLE, layout=layout
     )
 
 

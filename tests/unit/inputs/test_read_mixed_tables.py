@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from unitail.encoders.encoder import Modality
+from unitail.inputs.columns import Layout
 from unitail.inputs.items import ReadOptions
 from unitail.inputs.read import read_labelled, read_unlabelled
 
@@ -28,7 +29,8 @@ def test_texts_beside_features_are_used_together(tmp_path: Path) -> None:
         "a bad cough",
         "felt quite well",
     )
-    assert read_labelled(path, ReadOptions(modality=Modality.TABLE)).layout is None
+    features = read_labelled(path, ReadOptions(modality=Modality.TABLE)).layout
+    assert features == Layout({}, ("note", "age", "sex"), {})
     said = read_labelled(path, ReadOptions(columns={"note": "text", "age": "skip"}))
     assert said.layout is not None
     assert (said.layout.features, said.guesses) == (("sex",), ())

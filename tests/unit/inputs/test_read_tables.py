@@ -9,7 +9,10 @@ import pandas as pd
 import pytest
 
 from unitail.encoders.encoder import Modality
+from unitail.encoders.tables import APART
 from unitail.errors import InvalidInput, MissingExtra
+from unitail.inputs.columns import Layout
+from unitail.inputs.encode import fit_layout
 from unitail.inputs.items import ReadOptions
 from unitail.inputs.read import read_labelled, read_unlabelled
 
@@ -290,8 +293,14 @@ def test_row_numbers_are_left_out_with_a_note(tmp_path: Path) -> None:
     path.write_text("id,size,label\n3,1.5,a\n1,2.5,b\n2,9.5,b\n")
     examples = read_labelled(path)
     assert list(examples.items.columns) == ["size"]
-    note = "column 'id', as it only tells rows apart (--column id=table uses it)"
-    assert examples.ignored == (note,)
+    assert examples.layout == Layout({}, ("size",), {"id": APART})
+    fitted = fit_layout(examples.layout, examples.items, "auto", "cpu")
+    assert fitted.notes == (
+        "Column 'id' is not used: it only tells rows apart; to use it: --column id=table, in"
+        " Python encoder={'id': 'table'}",
+    )
+    queries = read_unlabelled([path], like=examples)
+    assert (list(queries.items.columns), queries.ignored) == (["size"], ())
     used = read_labelled(path, ReadOptions(columns={"id": "table"}))
     assert list(used.items.columns) == ["id", "size"]
 

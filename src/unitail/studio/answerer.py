@@ -8,10 +8,12 @@ probabilities by about 1e-5 and takes half the time, and from vectors in the spa
 ones (`span.py`), which saves about another third. Two threads answer in parallel, one chunk each:
 they release Python's global lock most of the time. The items on the screen come first.
 
-When nothing has changed for a moment, all items are answered again with a pool: some unlabelled
-items are read beside the labelled ones, which improves the accuracy by some points where labels are
-few (results/with_pool.md) and takes three times as long. This is done by threads of low priority,
-so that a new label never waits for it. Exports use the same pool.
+These answers read at most `MAX_IMMEDIATE` labels, since their time grows with each: some of every
+class, and the newest ones that users gave. When nothing has changed for a moment, all items are
+answered again from all labels and with a pool: some unlabelled items are read beside the labelled
+ones, which improves the accuracy by some points where labels are few (results/with_pool.md) and
+takes three times as long. This is done by threads of low priority, so that a new label never waits
+for it. Exports use all labels and the same pool.
 """
 
 import threading
@@ -25,7 +27,7 @@ from numpy.typing import NDArray
 
 from unitail.errors import CannotSolve
 from unitail.studio.background import share_cores, share_cores_in_background
-from unitail.studio.fitted import NO_POOL, Fitted, Pool, Support, choose_pool
+from unitail.studio.fitted import MAX_IMMEDIATE, NO_POOL, Fitted, Pool, Support, choose_pool
 from unitail.studio.latest import (
     NONE,
     Answered,
@@ -43,8 +45,8 @@ CHUNK = 512
 AHEAD, AHEAD_CHUNK = 2048, 128
 """Largest number of items, and of items at a time, projected onto a span during the fit."""
 NOVELTY_CHUNK = 128
-POOL_CHUNK = 128
-"""The same for answers with a pool, which take longer."""
+REFINED_CHUNK = 128
+"""The same for answers from all labels and with a pool, which take longer."""
 THREADS = 2
 """Threads that answer in parallel."""
 QUIET_SECONDS = 0.8
@@ -66,21 +68,25 @@ class Answerer:
         on_answers: Callable[[Answered], None] = lambda _: None,
         on_novelty: Callable[[Places, NDArray[np.float64]], None] = lambda _places, _novelty: None,
         on_settled: Callable[[Labelled], None] = lambda _: None,
+        on_refined: Callable[[], None] = lambda: None,
     ) -> None:
         self._labels, self._vectors, self._answers = labels, vectors, answers
-        self._device, self._on_settled = device, on_settled
+        self._device, self._on_settled, self._on_refined = device, on_settled, on_refined
         self._on_answers, self._on_novelty = on_answers, on_novelty
         self._wake, self._ended = threading.Event(), False
         self._looked_at: tuple[int, ...] = ()
         self._labelled: tuple[int, ...] = ()
         """Places that have a label or are set aside."""
-        self._support: Support | None = None
+        self._all_labels: Support | None = None
+        """All labelled items that have a vector, when labels were last read."""
+        self._read: tuple[Support, Pool] | None = None
+        """What the current fit has read: all labelled items, or some of very many; and its pool."""
         self._fitted: Fitted | None = None
         self._generation = NONE
         self._read_state: tuple[int, int] | None = None
         self._span_caches: list[SpanCache] = []
-        self._pool = NO_POOL
-        """The pool read beside the labelled items of `_support`; empty without one."""
+        self._is_refined = False
+        """Whether the current fit has read all that it may read, so that nobody waits for it."""
         self._background = ThreadPoolExecutor(
             THREADS, "studio pool", initializer=share_cores_in_background
         )
@@ -123,24 +129,29 @@ class Answerer:
                 self.refine()
 
     def refine(self) -> None:
-        """Answer all items again with a pool, if it differs from the last one.
+        """Answer all items again from all labels and with a pool, unless that has been done.
 
-        Returns at once if anything has changed since the last answers: that is left to
-        `answer_all`.
+        Then, or at once while items are still being encoded, calls `on_refined`. Does nothing if
+        anything has changed since the last answers: that is left to `answer_all`.
         """
-        if self._read_state != self._state() or not self._vectors.progress.is_over:
+        if self._read_state != self._state() or self._all_labels is None or self._fitted is None:
             return
-        if self._support is None or self._fitted is None:
+        if self._vectors.progress.is_over and not self._refine(self._all_labels):
             return
+        if self._read_state == self._state():
+            self._on_refined()
+
+    def _refine(self, support: Support) -> bool:
+        """Return whether all items have been answered from all labels and with a pool."""
         places = choose_pool(self._vectors.encoded_places(), self._labels.labelled())
         pool = (tuple(places.tolist()), tuple(self._vectors.versions(places).tolist()))
-        if pool == self._pool:
-            return
-        support = self._support
-        fitting = self._background.submit(self._fit, support, pool)
-        if self._wait_for_some({fitting}):
-            self._use(fitting.result(), support, pool)
+        if self._read != (support, pool):
+            fitting = self._background.submit(self._fit, support, pool)
+            if not self._wait_for_some({fitting}):
+                return False
+            self._use(fitting.result(), support, pool, is_refined=True)
             self.answer_all()
+        return True
 
     def answer_all(self) -> None:
         """Answer all items that are out of date, chunk by chunk; start over after a change.
@@ -168,13 +179,13 @@ class Answerer:
         """
         unlabelled = places[~np.isin(places, self._labelled)]
         places = unlabelled if len(unlabelled) else places
-        size = POOL_CHUNK if self._pool[0] else CHUNK
+        size = REFINED_CHUNK if self._is_refined else CHUNK
         looked_at = np.array(self._looked_at if len(unlabelled) else (), dtype=np.int64)
         first = in_chunks(places[np.isin(places, looked_at)], size, THREADS)
         # Chunks of all places change little with the screen, so most cached relations stay valid.
         chunks = [each[~np.isin(each, looked_at)] for each in in_chunks(places, size, THREADS)]
         queue = deque([*first, *(each for each in chunks if len(each))])
-        if self._pool[0]:
+        if self._is_refined:
             self._answer_in_background(queue)
             return
         with ThreadPoolExecutor(1, initializer=share_cores) as second_thread:
@@ -238,13 +249,11 @@ class Answerer:
         self._read_state = state
         named = self._labels.labelled()
         self._labelled = (*named.places, *named.aside)
-        encoded = set(self._vectors.encoded_places().tolist())
-        pairs = [pair for pair in zip(*named.support, strict=True) if pair[0] in encoded]
-        places = tuple(place for place, _ in pairs)
-        versions = self._vectors.versions(np.array(places, dtype=np.int64))
-        support = (places, tuple(each for _, each in pairs), tuple(versions.tolist()))
-        if support != self._support:
-            self._use(self._fit(support, NO_POOL), support, NO_POOL)
+        all_labels = Support.of(named, self._vectors)
+        if all_labels != self._all_labels:
+            self._all_labels = all_labels
+            support = Support.of(named, self._vectors, max_size=MAX_IMMEDIATE)
+            self._use(self._fit(support, NO_POOL), support, NO_POOL, is_refined=False)
 
     def _fit(self, support: Support, pool: Pool) -> Fitted | None:
         """Fit a classifier, and meanwhile project items onto the span of the labelled ones."""
@@ -269,12 +278,14 @@ class Answerer:
             task.result()  # raises now what would fail again when the items are answered
         return fitted
 
-    def _use(self, fitted: Fitted | None, support: Support, pool: Pool) -> None:
+    def _use(
+        self, fitted: Fitted | None, support: Support, pool: Pool, *, is_refined: bool
+    ) -> None:
         """Use this fit for all answers from now on."""
         if fitted is not None and fitted.span_cache is not None:
             older = [each for each in self._span_caches if each is not fitted.span_cache]
             self._span_caches = [fitted.span_cache, *older[:1]]  # with a pool and without
-        self._fitted, self._support, self._pool = fitted, support, pool
+        self._fitted, self._read, self._is_refined = fitted, (support, pool), is_refined
         self._generation += 1
 
     def _cache_ahead(self, span: SpanCache, is_over: Callable[[], bool]) -> None:

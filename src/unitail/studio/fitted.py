@@ -1,5 +1,6 @@
 """The classifier fitted on the current labels, with the cached vectors of its queries."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +13,7 @@ from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.novelty import Novelty
 from unitail.estimator.rows import Rows
 from unitail.estimator.settings import draw_seed
+from unitail.studio.changes import Origin
 from unitail.studio.latest import Labelled, Places
 from unitail.studio.span import SpanCache, choose_span, with_shared_model
 from unitail.studio.vectors import Vectors
@@ -22,11 +24,62 @@ POOL, MIN_POOL = 200, 20
 MAX_POOLED = 500
 """Largest number of labels to use a pool for: with more, it helps little and takes long."""
 
-Support = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
-"""Labelled places, their class ids, and the versions of their vectors."""
+MAX_IMMEDIATE = 400
+"""Largest number of labels that answers are based on which somebody waits for."""
+MIN_OF_CLASS = 5
+"""Labels of each class among them, if it has as many, however old they are."""
+
 Pool = tuple[tuple[int, ...], tuple[int, ...]]
 """Places of the items read beside the labelled ones, and the versions of their vectors."""
 NO_POOL: Pool = ((), ())
+
+
+@dataclass(frozen=True)
+class Support:
+    """The labelled items that a classifier reads, and all that its answers depend on."""
+
+    places: tuple[int, ...]
+    class_ids: tuple[int, ...]
+    versions: tuple[int, ...]
+    """Versions of the vectors."""
+    is_own: tuple[bool, ...]
+    """Whether each label was given by a user, and not only confirmed for many items at once."""
+
+    @classmethod
+    def of(cls, named: Labelled, vectors: Vectors, *, max_size: int | None = None) -> Self:
+        """Return the labelled items that have a vector; with `max_size` the most telling ones."""
+        encoded = set(vectors.encoded_places().tolist())
+        rows = [row for row, place in enumerate(named.places) if place in encoded]
+        if max_size is not None and len(rows) > max_size:
+            rows = _most_telling(named, rows, max_size)
+        places = tuple(named.places[row] for row in rows)
+        return cls(
+            places,
+            tuple(named.class_ids[row] for row in rows),
+            tuple(vectors.versions(np.array(places, dtype=np.int64)).tolist()),
+            tuple(named.origins[row] != Origin.CONFIRMED for row in rows),
+        )
+
+
+def _most_telling(named: Labelled, rows: Sequence[int], max_size: int) -> list[int]:
+    """Choose labels: some of each class, then those that users gave, then confirmed ones.
+
+    Newer labels come before older ones. Of those confirmed many at once, which resemble each other,
+    each class keeps about the same number.
+    """
+    newest = sorted(rows, key=lambda row: (_is_confirmed(named, row), -named.versions[row]))
+    counts: Counter[int] = Counter()
+    ranks: dict[int, tuple[int, bool, int]] = {}
+    for row in newest:
+        rank, is_confirmed = counts[named.class_ids[row]], _is_confirmed(named, row)
+        counts[named.class_ids[row]] += 1
+        ranks[row] = (min(rank, MIN_OF_CLASS), is_confirmed, rank if is_confirmed else 0)
+    size = max(max_size, len(counts))  # at least one of each class
+    return sorted(sorted(newest, key=ranks.__getitem__)[:size])
+
+
+def _is_confirmed(named: Labelled, row: int) -> bool:
+    return named.origins[row] == Origin.CONFIRMED
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,17 +110,17 @@ class Fitted:
         `caches` may be used again. `on_span` is called before the fit with the chosen cache, if it
         projects vectors.
         """
-        places, class_ids, versions = support
-        if len(set(class_ids)) < 2:
+        places, labels = support.places, np.array(support.class_ids)
+        if len(set(support.class_ids)) < 2:
             return None
         classifier = (
             ClassifierOptions(device=device)
             .classifier(vectors.chosen_encoder)
             .set_params(precision="single")
         )
-        key = (places, versions, pool)
+        key = (places, support.versions, pool)
         rows = vectors.at(np.array([*places, *pool[0]]))
-        labelled, labels = rows[: len(places)], np.array(class_ids)
+        labelled = rows[: len(places)]
         span = choose_span(vectors.chosen_encoder, rows, key, caches, pooled=bool(pool[0]))
         if span is not None:
             if span.span is not None:

@@ -26,6 +26,8 @@ class Labelled:
     """Places of items labelled as belonging to none of the classes."""
     origins: tuple[str, ...]
     """How the label of each of `places` came about; see `Origin`."""
+    versions: tuple[int, ...]
+    """Revision that gave each of these labels: the newest has the largest."""
 
     @property
     def support(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -93,13 +95,13 @@ class Labels:
         with self._lock:
             class_ids = {row.id for row in self._classes.values() if not row.deleted}
             rows = sorted(
-                (place, row.class_id, row.origin)
+                (place, row.class_id, row.origin, row.version)
                 for place, row in self._labels.items()
                 if row.class_id is not None and row.class_id in class_ids
             )
             aside = frozenset(place for place, row in self._labels.items() if row.class_id == ASIDE)
-        places, labels, origins = zip(*rows, strict=True) if rows else ((), (), ())
-        return Labelled(self.revision, places, labels, aside, origins)
+        places, labels, origins, versions = zip(*rows, strict=True) if rows else ((), (), (), ())
+        return Labelled(self.revision, places, labels, aside, origins, versions)
 
     def missing(self) -> list[LabelRow]:
         """Return the labels of items that are no longer in the catalogue, sorted by key."""

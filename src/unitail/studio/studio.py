@@ -33,8 +33,6 @@ from unitail.wording import shown
 
 POLL_SECONDS = 1.0
 """Interval between checks of the files and of the database, which other processes may change."""
-QUIET_SECONDS = 1.5
-"""How long labels must stay unchanged before the accuracy is estimated."""
 
 
 class Studio:
@@ -65,6 +63,7 @@ class Studio:
             on_answers=self._send_answers,
             on_novelty=self._send_novelty,
             on_settled=self._send_settled,
+            on_refined=self._answers_refined,
         )
         self.estimated: Estimated | None = None
         self.changed: set[int] = set()
@@ -72,7 +71,9 @@ class Studio:
         self.trouble = ""
         """Why a background thread failed; empty while all of them run."""
         self._sync_lock, self._look_lock = threading.Lock(), threading.Lock()
-        self._ended, self._labels_changed = threading.Event(), threading.Event()
+        self._ended, self._may_estimate = threading.Event(), threading.Event()
+        self._estimated_state: object = None
+        """Labels and vectors of the last estimate."""
         self._items_added = threading.Event()
         self._threads: list[threading.Thread] = []
         self._numpy_limits: threadpool_limits | None = None
@@ -92,7 +93,7 @@ class Studio:
     def stop(self) -> None:
         """Stop all threads and close the database."""
         self._ended.set()
-        self._labels_changed.set()
+        self._may_estimate.set()
         self._items_added.set()
         self.answerer.stop()
         self.hub.close()
@@ -154,7 +155,6 @@ class Studio:
             self.labels.update(snapshot)
             self.hub.publish("changes", page_data.changes(self.catalogue, snapshot))
         self.answerer.wake()
-        self._labels_changed.set()
 
     # What the page shows.
 
@@ -227,7 +227,7 @@ class Studio:
         while not self._ended.is_set():
             labelled = self.labels.labelled().places
             self.vectors.encode_all(labelled, on_more=on_more, is_over=self._ended.is_set)
-            self._labels_changed.set()  # more labelled items may have vectors now
+            self.answerer.wake()  # the last items have vectors now: answer with a pool, estimate
             self._items_added.wait()
             self._items_added.clear()
 
@@ -292,21 +292,27 @@ class Studio:
         probabilities: NDArray[np.float64] = answered.probabilities[is_answered, 0]
         return probabilities
 
+    def _answers_refined(self) -> None:
+        """Estimate the accuracy of these answers: of others, before them, it would be another."""
+        progress = self.vectors.progress
+        state = self.labels.revision, self.vectors.changes if progress.is_over else None
+        if state != self._estimated_state:
+            self._estimated_state = state
+            self._may_estimate.set()
+
     def _estimate(self) -> None:
         lower_priority()  # users wait for answers, not for estimates
         while not self._ended.is_set():
-            self._labels_changed.wait()
-            self._labels_changed.clear()
-            if self._ended.wait(QUIET_SECONDS) or self._labels_changed.is_set():
-                continue
-            try:
+            self._may_estimate.wait()
+            self._may_estimate.clear()
+            named = self.labels.labelled()
+
+            def is_over(revision: int = named.revision) -> bool:
+                return self._ended.is_set() or self.labels.revision != revision
+
+            with suppress(Superseded):  # the answers to the new labels are estimated next
+                probabilities = self._open_probabilities()
                 self.estimated = estimate(
-                    self.vectors,
-                    self.labels.labelled(),
-                    self._open_probabilities(),
-                    device=self.device,
-                    is_over=self._labels_changed.is_set,
+                    self.vectors, named, probabilities, device=self.device, is_over=is_over
                 )
-            except Superseded:
-                continue
-            self.hub.publish("estimate", page_data.estimated(self.estimated))
+                self.hub.publish("estimate", page_data.estimated(self.estimated))

@@ -59,6 +59,11 @@ def require_answers_of(studio: Studio, given: dict[int, int | None], pool: list[
     assert np.allclose(told.novelty, plain.novelty(rows), atol=1e-6)
 
 
+def pool_of(studio: Studio) -> tuple[int, ...]:
+    assert studio.answerer._read is not None
+    return studio.answerer._read[1][0]
+
+
 @pytest.mark.parametrize("encoder", [MeanColour(), Pixels()])
 def test_answers_stay_those_of_the_classifier_while_labels_change(
     tmp_path: Path, encoder: Encoder[Any], monkeypatch: pytest.MonkeyPatch
@@ -143,13 +148,13 @@ def test_a_label_does_not_wait_for_a_pool(tmp_path: Path, monkeypatch: pytest.Mo
     studio.label({2: red}, {2: 0}, author="")
     refining.join(180)
     assert not refining.is_alive()  # though the pool is still being read
-    assert studio.answerer._pool[0] == ()
+    assert pool_of(studio) == ()
     go_on.set()
     studio.answerer.refine()  # the label came before anybody looked: its answers come first
-    assert studio.answerer._pool[0] == ()
+    assert pool_of(studio) == ()
     studio.answerer.answer_all()
     studio.answerer.refine()
-    assert len(studio.answerer._pool[0]) == 21
+    assert len(pool_of(studio)) == 21
     studio.stop()
 
 
@@ -172,7 +177,7 @@ def test_what_is_looked_at_is_begun_first(
     tmp_path: Path, by: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("unitail.studio.answerer.CHUNK", 8)
-    monkeypatch.setattr("unitail.studio.answerer.POOL_CHUNK", 8)
+    monkeypatch.setattr("unitail.studio.answerer.REFINED_CHUNK", 8)
     monkeypatch.setattr("unitail.studio.fitted.MIN_POOL", 5)
     write_pictures(tmp_path, 24)
     studio = answered(open_studio(tmp_path))
@@ -197,7 +202,7 @@ def test_a_label_does_not_wait_for_answers_with_a_pool_and_none_of_them_comes_la
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("unitail.studio.fitted.MIN_POOL", 5)
-    monkeypatch.setattr("unitail.studio.answerer.POOL_CHUNK", 4)
+    monkeypatch.setattr("unitail.studio.answerer.REFINED_CHUNK", 4)
     write_pictures(tmp_path, 24)
     studio = answered(open_studio(tmp_path))
     studio.store.label_by_name({"0000.png": "red", "0001.png": "green"})

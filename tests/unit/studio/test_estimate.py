@@ -30,7 +30,7 @@ def labelled(groups: dict[Origin, tuple[range, int]]) -> Labelled:
         for place in places
     ]
     places, class_ids, origins = zip(*sorted(rows), strict=True)
-    return Labelled(1, places, class_ids, frozenset(), origins)
+    return Labelled(1, places, class_ids, frozenset(), origins, (1,) * len(places))
 
 
 def estimated(studio: Studio, named: Labelled, open_answers: np.ndarray = NOTHING) -> Estimated:

@@ -1,5 +1,6 @@
 import shutil
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ from unitail.errors import InvalidInput
 from unitail.estimator.classifier import TailClassifier
 from unitail.studio import page_data
 from unitail.studio.changes import ASIDE, ActionResult
-from unitail.studio.latest import NONE, Answered
+from unitail.studio.fitted import choose_pool
+from unitail.studio.latest import NONE, Answered, Labelled
 from unitail.studio.studio import Studio
 
 
@@ -168,7 +170,7 @@ def test_labels_by_others_in_the_database_come_in(studio: Studio, folder: Path) 
 def test_threads_encode_answer_and_estimate_by_themselves(
     studio: Studio, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("unitail.studio.studio.QUIET_SECONDS", 0.01)
+    monkeypatch.setattr("unitail.studio.answerer.QUIET_SECONDS", 0.01)
     monkeypatch.setattr("unitail.studio.estimate.SPLITS", 6)  # its thread lets all others go first
     studio.start()
     add(studio, "red", "green", "blue")
@@ -191,7 +193,7 @@ def test_threads_encode_answer_and_estimate_by_themselves(
 def test_labels_that_were_there_at_the_start_are_estimated(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("unitail.studio.studio.QUIET_SECONDS", 0.05)
+    monkeypatch.setattr("unitail.studio.answerer.QUIET_SECONDS", 0.05)
     monkeypatch.setattr("unitail.studio.estimate.SPLITS", 6)
     colours = write_pictures(folder, 30)
     names = {f"{place:04}.png": colours[place] for place in range(18)}
@@ -328,3 +330,73 @@ def test_trouble_in_a_thread_is_told(studio: Studio, monkeypatch: pytest.MonkeyP
     with pytest.raises(RuntimeError):
         studio._run(broken)
     assert studio.trouble == "RuntimeError: broken"
+
+
+def test_the_accuracy_is_estimated_of_the_answers_with_a_pool_however_late_they_come(
+    studio: Studio, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise it would depend on how busy the machine is."""
+    monkeypatch.setattr("unitail.studio.answerer.QUIET_SECONDS", 0.01)
+    monkeypatch.setattr("unitail.studio.fitted.MIN_POOL", 5)
+    go_on, begun, estimated_of, fit = threading.Event(), threading.Event(), [], TailClassifier.fit
+
+    def slow(self: TailClassifier, *given: Any, **named: Any) -> TailClassifier:  # noqa: ANN401
+        if named.get("pool") is not None:
+            begun.set()
+            assert go_on.wait(180)
+        return fit(self, *given, **named)
+
+    def note(*_given: Any, **_named: Any) -> None:  # noqa: ANN401
+        read = studio.answerer._read
+        estimated_of.append(None if read is None else len(read[1][0]))
+
+    monkeypatch.setattr(TailClassifier, "fit", slow)
+    monkeypatch.setattr("unitail.studio.studio.estimate", note)
+    add(studio, "red", "green", "blue")
+    label(studio, red=[0, 3, 6], green=[1, 4, 7], blue=[2, 5, 8])
+    studio.start()
+    assert begun.wait(180)
+    time.sleep(0.3)
+    assert [each for each in estimated_of if each is not None and not each] == []
+    go_on.set()
+    wait_until(lambda: 21 in estimated_of)
+    label(studio, red=[9])
+    wait_until(lambda: 20 in estimated_of)
+    time.sleep(0.1)
+    assert estimated_of.count(20) == 1
+
+
+def test_very_many_labels_are_read_once_nobody_changes_anything(
+    studio: Studio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("unitail.studio.answerer.MAX_IMMEDIATE", 6)
+    add(studio, "red", "green", "blue")
+    label(studio, red=[0, 3, 6], green=[1, 4, 7], blue=[2, 5, 8])
+
+    def read() -> tuple[int, ...]:
+        assert studio.answerer._read is not None
+        return studio.answerer._read[0].places
+
+    answered(studio)
+    assert len(read()) == 6
+    studio.answerer.refine()
+    assert read() == tuple(range(9))
+    told = studio.answers.at(np.arange(9, 30))
+    rows = studio.vectors.at(np.arange(30))
+    plain = TailClassifier(device="cpu", scale="none", random_state=0)
+    plain.fit(rows[:9], np.array(studio.labels.labelled().class_ids), pool=rows[9:][_pool_order()])
+    expected = plain.predict_proba(rows[9:]).max(axis=1)
+    assert np.allclose(told.probabilities[:, 0], expected, atol=1e-4)
+    studio.store.rename_class(1, "scarlet")
+    studio.sync()
+    studio.answerer.answer_all()
+    assert read() == tuple(range(9))  # what concerns no label makes nothing anew
+    label(studio, blue=[11])
+    studio.answerer.answer_all()
+    assert len(read()) == 6
+    assert 11 in read()
+
+
+def _pool_order() -> list[int]:
+    nobody = Labelled(0, tuple(range(9)), (1,) * 9, frozenset(), ("chosen",) * 9, (1,) * 9)
+    return [place - 9 for place in choose_pool(np.arange(30), nobody).tolist()]

@@ -5,7 +5,7 @@ import { get, post } from "./api.js";
 import { announce, counted, toast } from "./dom.js";
 import { askConflict } from "./dialogs.js";
 import { focusOn, isOnScreen, lookedAt } from "./grid.js";
-import { changed, classOf, expectAnswers, failureOf, isAnswered, labelOf, load, noteChecked, state, takeLabels, versionOf } from "./state.js";
+import { changed, classOf, expectAnswers, failureOf, isAnswered, labelOf, load, noteChecked, state, takeChanges, takeLabels, versionOf } from "./state.js";
 import { chosen, view } from "./views.js";
 
 export function failed(error) {
@@ -74,11 +74,11 @@ async function settle(error, wishes, origin) {
   changed();
   const decision = await askConflict(error.conflicts, wishes);
   if (decision === "mine") return labelEach(wishes, origin);
-  if (decision === "rest") {
-    const theirs = new Set(error.conflicts.map(([place]) => place));
-    return labelEach(new Map([...wishes].filter(([place]) => !theirs.has(place))), origin);
-  }
-  return true; // the user keeps theirs
+  const theirs = new Set(error.conflicts.map(([place]) => place));
+  const rest = new Map([...wishes].filter(([place]) => !theirs.has(place)));
+  if (decision === "rest") return labelEach(rest, origin);
+  if (rest.size) toast(`Nothing was labelled, neither the ${counted(rest.size, "item")} that nobody else changed`, { bad: true });
+  return rest.size === 0; // otherwise the user keeps theirs
 }
 
 /** How labels come about, which decides their use in the accuracy estimate; see the server's `Origin`. */
@@ -180,6 +180,7 @@ async function does(path, body, canUndo = true) {
     toast(done.title, canUndo ? { action: ["Undo", undo] } : {});
     return done;
   } catch (error) {
+    takeChanges({ classes: error.classes ?? [], labels: error.conflicts ?? [] });
     failed(error);
     return null;
   }
@@ -188,9 +189,11 @@ async function does(path, body, canUndo = true) {
 export const undo = () => does("/api/undo", {}, false);
 export const redo = () => does("/api/redo", {}, false);
 export const addClass = (name) => does("/api/classes", { name });
-export const renameClass = (id, name) => does(`/api/classes/${id}/rename`, { name });
-export const mergeClass = (id, into) => does(`/api/classes/${id}/merge`, { into });
-export const deleteClass = (id) => does(`/api/classes/${id}/delete`, {});
+/** What the user sees now; the server refuses to change classes that others have changed since. */
+export const seenOf = (own) => ({ seen: own.version, seen_revision: state.revision });
+export const renameClass = (id, name, known) => does(`/api/classes/${id}/rename`, { name, ...known });
+export const mergeClass = (id, into, known) => does(`/api/classes/${id}/merge`, { into: into.id, into_seen: into.version, ...known });
+export const deleteClass = (id, known) => does(`/api/classes/${id}/delete`, known);
 export const useFolders = () => does("/api/folders", {});
 
 /** Sort the files into folders, which undo does not touch. */

@@ -7,6 +7,7 @@ export class Refused extends Error {
     super(content.error ?? `The server answered ${status}.`);
     this.status = status;
     this.conflicts = content.conflicts ?? [];
+    this.classes = content.classes ?? [];
   }
 }
 

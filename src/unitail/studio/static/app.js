@@ -4,26 +4,33 @@ import { failed, redo, reload, undo } from "./actions.js";
 import { forget, forgetAll } from "./card.js";
 import * as detail from "./detail.js";
 import { askExport, showAccuracy, showFiles, showKeys } from "./dialogs.js";
-import { $, counted, fill, h, icon, percent, say, toast } from "./dom.js";
-import { clear, draw, focusOn, measure, toTop } from "./grid.js";
+import { $, counted, fill, h, icon, isNarrow, percent, say, toast } from "./dom.js";
+import { clear, draw, measure, remove, toTop } from "./grid.js";
 import { guide } from "./guide.js";
 import { wireKeys } from "./keys.js";
-import { drawBar, drawSide, find, wireSide } from "./sidebar.js";
+import { wireSearch } from "./search.js";
+import { drawBar, drawSide, wireSide } from "./sidebar.js";
 import { pause } from "./sound.js";
-import { changed, classOf, counts, isAnswered, isAnswering, isBehind, isNovel, onChange, state, takeAnswers, takeChanges, takeEstimate, takeItems, takeNovelty, takeRest } from "./state.js";
-import { checkOrder, chosen, firstView, isDone, isFetching, show, view, viewOfAddress, VIEWS } from "./views.js";
+import { changed, classOf, counts, isAnswered, isAnswering, isBehind, isNovel, missing, onChange, state, takeAnswers, takeChanges, takeEstimate, takeItems, takeNovelty, takeRest } from "./state.js";
+import { checkOrder, chosen, isClass, isDone, isFetching, show, view, viewOfAddress, VIEWS } from "./views.js";
 
 const SURE = 0.95;
 const RETRY = 2000; // milliseconds, after a failed reload
 const VAGUE = 25; // points: an accuracy that is less certain than this is not shown
-const ENOUGH = 10; // labels, including two of each class: with fewer, high probabilities mean little
+const MIN_LABELS = 10; // including two of each class: with fewer, high probabilities mean little
+
+/** What is written above a class, or the results of a search. */
+function titleAndAbout() {
+  if (view.name === "search") return [`“${view.words}”`, "Items whose name or content contains these words."];
+  const named = classOf(view.classId);
+  if (named) return [named.name, "Answers first, the most certain on top; then your labels."];
+  return ["None of these", "Items that you set aside because none of your classes fits."];
+}
 
 function heading() {
   const own = VIEWS[view.name];
-  const named = classOf(view.classId);
-  if (view.name === "class" && !named) return show("all");
-  const title = own?.title ?? (named ? named.name : `“${view.words}”`);
-  const about = own?.about ?? (named ? "Answers first, the most certain on top; then your labels." : "Items whose name or content contains these words.");
+  if (view.name === "class" && !isClass(view.classId)) return show("all");
+  const [title, about] = own ? [own.title, own.about] : titleAndAbout();
   say($("view-title"), title);
   const marked = own?.marked ? `, ${counts()[view.name].toLocaleString("en")} of them ${own.marked}` : "";
   const now = isFetching() ? "Fetching the items …" : "One moment …";
@@ -46,7 +53,7 @@ function heading() {
 /** Whether labels are too few for probabilities to be relied on. */
 function areFew() {
   const { labelled, given } = counts();
-  return labelled < ENOUGH || Math.min(...given.values()) < 2;
+  return labelled < MIN_LABELS || Math.min(...given.values()) < 2;
 }
 
 function nothing() {
@@ -69,18 +76,20 @@ function nothing() {
 }
 
 function status() {
-  const { done, total, trouble, failures, changed: moved, missing } = state.progress;
+  const { done, total, trouble, failures, changed: moved } = state.progress;
   $("lost").hidden = !state.lost;
   const box = $("encoding");
   box.hidden = done >= total || Boolean(trouble) || state.lost;
   box.querySelector("progress").value = total ? done / total : 0;
   say(box.querySelector("span"), `Encoding ${done.toLocaleString("en")} / ${total.toLocaleString("en")}`);
   $("answering").hidden = !isAnswering() || state.lost;
-  const wrong = new Set([...Object.keys(failures).map(Number), ...moved]).size + missing.length;
+  const gone = missing();
+  const wrong = new Set([...Object.keys(failures).map(Number), ...moved]).size + gone.files.length + gone.rows;
+  const noun = gone.rows === wrong ? "row" : gone.rows ? "item" : "file";
   $("files").hidden = !wrong && !trouble;
-  fill($("files"), [trouble, wrong], () => trouble
+  fill($("files"), [trouble, wrong, noun], () => trouble
     ? [icon("warn"), "Encoding stopped"]
-    : [icon("warn"), h("span", {}, wrong.toLocaleString("en"), h("span", { class: "wide" }, ` ${wrong === 1 ? "file" : "files"} to look at`))]);
+    : [icon("warn"), h("span", {}, wrong.toLocaleString("en"), h("span", { class: "wide" }, ` ${noun}${wrong === 1 ? "" : "s"} to look at`))]);
   accuracy();
 }
 
@@ -89,10 +98,12 @@ function accuracy() {
   const half = estimate ? Math.max(1, Math.round(50 * (estimate.now.high - estimate.now.low))) : 100;
   $("accuracy").hidden = half > VAGUE;
   if (!estimate) return;
-  const { labelled, readable } = counts(); // files that vanish later are still in the estimate
+  const { labelled, readable, answered } = counts(); // files that vanish later are still in the estimate
   const known = estimate.labels + estimate.confirmed;
   const isOld = known < readable || known > labelled;
-  say($("accuracy"), `≈ ${estimate.short} right${isOld ? " …" : ""}`);
+  const short = isNarrow() ? percent(estimate.now.mean) : estimate.short;
+  const whose = answered.size ? "" : " of new items"; // everything is labelled
+  say($("accuracy"), `≈ ${short}${isNarrow() ? "" : `${whose} right`}${isOld ? " …" : ""}`);
   $("accuracy").title = isOld ? `Being updated. Before: ${estimate.sentence}` : estimate.sentence;
 }
 
@@ -109,6 +120,7 @@ function refill() {
 function render() {
   if (!state.loaded) return;
   measure();
+  if (state.modality === "audio") $("grid").setAttribute("aria-description", "P plays or pauses a sound");
   document.title = `${state.name} – unitail studio`;
   say($("project"), state.name);
   checkOrder();
@@ -180,8 +192,12 @@ function listen(onFirst) {
   on("answers", takeAnswers);
   on("novelty", takeNovelty);
   on("progress", (progress) => {
-    for (const place of progress.changed) if (!state.progress.changed.includes(place)) forget(place);
     state.progress = progress;
+    for (const place of progress.changed) {
+      forget(place);
+      remove(place); // its new card shows the new content
+    }
+    detail.refresh(progress.changed);
     changed();
   });
   on("estimate", takeEstimate);
@@ -196,11 +212,12 @@ function listen(onFirst) {
 function theme() {
   const stored = localStorage.getItem("unitail-theme");
   if (stored) document.documentElement.dataset.theme = stored;
-  $("theme").addEventListener("click", () => {
-    const dark = getComputedStyle(document.documentElement).getPropertyValue("--is-dark").trim() === "1";
-    document.documentElement.dataset.theme = dark ? "light" : "dark";
-    localStorage.setItem("unitail-theme", dark ? "light" : "dark");
-  });
+}
+
+function turnTheme() {
+  const dark = getComputedStyle(document.documentElement).getPropertyValue("--is-dark").trim() === "1";
+  document.documentElement.dataset.theme = dark ? "light" : "dark";
+  localStorage.setItem("unitail-theme", dark ? "light" : "dark");
 }
 
 let drawing = false;
@@ -218,10 +235,11 @@ function drawSoon() {
 
 function wire() {
   wireSide();
+  wireSearch();
   wireKeys();
   $("undo").onclick = undo;
-  $("redo").onclick = redo;
-  $("help").onclick = showKeys;
+  for (const [name, action] of [["redo", redo], ["help", showKeys], ["theme", turnTheme]])
+    for (const button of document.querySelectorAll(`#${name}, #side-${name}`)) button.onclick = action;
   $("export").onclick = askExport;
   $("accuracy").onclick = showAccuracy;
   $("files").onclick = showFiles;
@@ -230,13 +248,8 @@ function wire() {
   $("grid").addEventListener("scroll", drawSoon, { passive: true });
   $("detail").addEventListener("close", () => (pause(), $("grid").focus()));
   new ResizeObserver(() => changed()).observe($("grid"));
-  let waiting = 0;
-  $("search").addEventListener("input", () => {
-    clearTimeout(waiting);
-    const words = $("search").value.trim();
-    waiting = setTimeout(() => (words ? find("search", { words }) : find(firstView())), 200);
-  });
-  $("search").addEventListener("keydown", (event) => event.key === "Enter" && ($("grid").focus(), focusOn(0), changed()));
+  const own = document.documentElement.style; // messages lie above the bar
+  new ResizeObserver(() => own.setProperty("--bar", `${$("bar").offsetHeight}px`)).observe($("bar"));
 }
 
 theme();

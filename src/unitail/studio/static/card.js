@@ -35,7 +35,7 @@ function media(place) {
     picture.addEventListener("error", () => picture.replaceWith(h("span", { class: "broken" }, "no image")));
     return h("div", { class: "picture" }, picture);
   }
-  if (state.modality === "audio") return h("div", { class: "player" }, playButton(place));
+  if (state.modality === "audio") return h("div", { class: "player" }, playButton(place, { onCard: true }));
   return h("div", { class: state.modality === "table" ? "cells" : "text" });
 }
 

@@ -4,7 +4,7 @@ import { addClass, label, labelAs, selection } from "./actions.js";
 import { ask } from "./dialogs.js";
 import { $, h, icon } from "./dom.js";
 import { go } from "./sidebar.js";
-import { state } from "./state.js";
+import { counts, state } from "./state.js";
 import { VIEWS } from "./views.js";
 
 const plain = (words) => words.trim().toLocaleLowerCase();
@@ -26,7 +26,7 @@ async function choose(title, what, all, { canCreate = false } = {}) {
   const choices = () => [...matching(all, input.value), ...(canCreate ? newOne(all, input.value) : [])];
   const fill = () => {
     const buttons = choices().map((each) =>
-      h("button", { class: "choice", colour: each.colour, value: each.value }, each.sign ? icon(each.sign) : h("i", { class: "dot" }), each.name));
+      h("button", { class: "choice", colour: each.colour, value: each.value }, each.sign ? icon(each.sign) : h("i", { class: "dot" }), h("span", {}, each.name)));
     list.replaceChildren(...(matching(all, input.value).length ? [] : [h("p", { class: "muted" }, `No ${what.split(" ")[1]} has this name.`)]), ...buttons);
   };
   input.addEventListener("input", fill);
@@ -54,6 +54,7 @@ export async function chooseClass() {
 /** Ask for a view, or a class, and show it. */
 export async function chooseView() {
   const views = Object.entries(VIEWS).map(([value, each]) => ({ value, name: each.title, sign: each.icon }));
-  const [answer] = await choose("Go to", "a view", [...views, ...classes()]);
+  const aside = counts().aside ? [{ value: String(state.limits.aside), name: "None of these" }] : [];
+  const [answer] = await choose("Go to", "a view", [...views, ...classes(), ...aside]);
   if (answer) go(...(answer in VIEWS ? [answer] : ["class", { classId: Number(answer) }]));
 }

@@ -2,7 +2,7 @@
 
 import { confirm, label } from "./actions.js";
 import { get, imageOf, post } from "./api.js";
-import { showContent, thumbnail, verdict } from "./card.js";
+import { isTextFile, showContent, thumbnail, verdict } from "./card.js";
 import { $, announce, fill, h, icon, keepFocus, percent } from "./dom.js";
 import { choice, noneOfThese } from "./sidebar.js";
 import { move } from "./grid.js";
@@ -33,6 +33,14 @@ export function follow() {
   announce(`${state.names[place]}: ${verdict(place)[3]}`);
 }
 
+/** Show the new content of an item that has changed. */
+export function refresh(places) {
+  if (isOpen() && places.includes(shown)) show(shown);
+}
+
+/** The name of an item; that of a text in a table would be the text itself. */
+const titleOf = (place) => (state.modality === "text" && !isTextFile(state.names[place]) ? `Text ${place + 1}` : state.names[place]);
+
 function large(place) {
   if (state.modality === "image") return h("img", { class: "large", src: imageOf(place, "large"), alt: state.names[place] });
   if (state.modality === "audio") {
@@ -52,7 +60,7 @@ function show(place) {
   const parts = [
     h("div", { class: "stage" }, large(place)),
     h("div", { class: "facts" },
-      h("header", {}, h("h2", { dir: "auto" }, state.names[place]), h("button", { class: "icon", "aria-label": "Close", onclick: close }, icon("close"))),
+      h("header", {}, h("h2", { dir: "auto" }, titleOf(place)), h("button", { class: "icon", "aria-label": "Close", onclick: close }, icon("close"))),
       h("div", { id: "detail-answer" }),
       h("section", {}, h("h3", { id: "why-title" }, "Why"), h("div", { id: "why", class: "why" }, h("p", { class: "muted" }, "…"))),
       h("div", { id: "detail-choices", class: "choices" }),

@@ -4,7 +4,7 @@ import * as actions from "./actions.js";
 import { getFile } from "./api.js";
 import { thumbnail } from "./card.js";
 import { $, counted, h, icon, percent, say, toast } from "./dom.js";
-import { counts, failureOf, state } from "./state.js";
+import { counts, failureOf, missing, state } from "./state.js";
 
 /** Show a dialog; resolves with the value of the button that closed it, or "". */
 export function ask(title, ...content) {
@@ -17,6 +17,7 @@ export function ask(title, ...content) {
   dialog.returnValue = "";
   dialog.setAttribute("aria-label", title);
   if (!dialog.open) dialog.showModal();
+  (dialog.querySelector("[autofocus]") ?? dialog.querySelector(".primary"))?.focus(); // Enter must not close it
   return new Promise((resolve) => (dialog.onclose = () => resolve(dialog.returnValue)));
 }
 
@@ -32,11 +33,12 @@ export async function askConflict(conflicts, wishes) {
     conflicts.length === 1 ? "This item changed" : "These items changed",
     h("p", {}, `${conflicts.length.toLocaleString("en")} of your ${counted(wishes.size, "item")} changed since you saw ${conflicts.length === 1 ? "it" : "them"}. Nothing was overwritten.`),
     h("ul", { class: "plain" }, rows, more),
-    buttons(button("mine", "Use mine"), button(rest ? "rest" : "", rest ? `Keep theirs, label the other ${rest}` : "Keep theirs", "primary")),
+    buttons(button("mine", "Use mine"), button(rest ? "rest" : "theirs", rest ? `Keep theirs, label the other ${rest}` : "Keep theirs", "primary")),
   );
 }
 
 export async function classMenu(own) {
+  const known = actions.seenOf(own);
   const others = state.classes.filter((each) => each.id !== own.id);
   const name = h("input", { value: own.name, maxLength: 100, "aria-label": "Class name", autocomplete: "off", autofocus: true });
   const into = h("select", { "aria-label": "Merge into" }, others.map((each) => h("option", { value: String(each.id) }, each.name)));
@@ -52,9 +54,9 @@ export async function classMenu(own) {
   );
   name.select(); // what is typed replaces the name
   const decision = await asking;
-  if (decision === "rename" && name.value.trim() !== own.name) actions.renameClass(own.id, name.value);
-  if (decision === "merge") actions.mergeClass(own.id, Number(into.value));
-  if (decision === "delete") actions.deleteClass(own.id);
+  if (decision === "rename" && name.value.trim() !== own.name) actions.renameClass(own.id, name.value, known);
+  if (decision === "merge") actions.mergeClass(own.id, others.find((each) => String(each.id) === into.value), known);
+  if (decision === "delete") actions.deleteClass(own.id, known);
 }
 
 const link = (kind, title, about) =>
@@ -82,6 +84,8 @@ async function download(event, about) {
   }
 }
 
+const rowsGone = (count) => `${counted(count, "labelled row")} ${count === 1 ? "is" : "are"} no longer in the table`;
+
 export async function askExport() {
   const all = counts();
   if (all.given.size < 2) {
@@ -89,11 +93,13 @@ export async function askExport() {
     return;
   }
   const files = state.modality !== "table" && /\.\w+$/.test(state.names[0] ?? "");
-  const unread = Object.keys(state.progress.failures).length + state.progress.missing.length;
+  const gone = missing();
+  const unread = Object.keys(state.progress.failures).length + gone.files.length;
   const decision = await ask(
     "Export",
     h("p", { class: "muted" }, `${counted(all.labelled, "label")}, ${counted(all.likely, "likely answer")}, ${all.unsure.toLocaleString("en")} doubtful, ${all.novel.toLocaleString("en")} novel.`),
     unread ? h("p", { class: "bad" }, `${counted(unread, "file")} ${unread === 1 ? "is" : "are"} unreadable or missing: the table lists ${unread === 1 ? "it" : "them"} with the reason; class folders and the classifier leave ${unread === 1 ? "it" : "them"} out.`) : null,
+    gone.rows ? h("p", { class: "bad" }, `${rowsGone(gone.rows)}: the exported table lists ${gone.rows === 1 ? "it" : "them"} with the reason; the classifier leaves ${gone.rows === 1 ? "it" : "them"} out.`) : null,
     h("div", { class: "options" },
       link("csv", "Table", "CSV: each item with its answer, probability and prediction set"),
       link("json", "JSON", "The same for programs"),
@@ -119,16 +125,16 @@ export const showKeys = () =>
 
 const DIGIT = 5.5; // width of a digit in the curve
 
-/** Draw the curve of the accuracy over the labels per class. */
-function curve(points) {
+/** Draw the curve of the accuracy over the labels per class; `open`, if given, is that of the open items. */
+function curve(points, open) {
   const made = document.createElementNS("http://www.w3.org/2000/svg", "svg");
   made.setAttribute("viewBox", "0 0 320 130");
   made.setAttribute("class", "curve");
   made.setAttribute("role", "img");
   made.setAttribute("aria-label", points.map(([x, y]) => `${x} labels per class: ${percent(y)}`).join(", "));
-  const most = Math.log(Math.max(...points.map(([x]) => x), 2));
-  const low = Math.min(...points.map(([, , y]) => y));
-  const at = ([x, y]) => [30 + (Math.log(Math.max(x, 1)) / most) * 270, 110 - ((y - low) / (1 - low || 1)) * 95];
+  const max = Math.log(Math.max(...points.map(([x]) => x), 2));
+  const low = Math.min(...points.map(([, , y]) => y), open ?? 1);
+  const at = ([x, y]) => [30 + (Math.log(Math.max(x, 1)) / max) * 270, 110 - ((y - low) / (1 - low || 1)) * 95];
   const draw = (kind, facts) => {
     const each = document.createElementNS("http://www.w3.org/2000/svg", kind);
     for (const [name, value] of Object.entries(facts)) each.setAttribute(name, value);
@@ -139,6 +145,11 @@ function curve(points) {
   const lower = points.map(([x, , under]) => at([x, under]).join(",")).reverse();
   draw("polygon", { points: [...upper, ...lower].join(" "), class: "band" });
   draw("polyline", { points: points.map((each) => at(each).join(",")).join(" "), class: "line" });
+  if (open !== null) {
+    const [x, y] = at([1, open]);
+    draw("line", { x1: x, x2: 308, y1: y, y2: y, class: "open" });
+    draw("text", { x: x + 4, y: y < 24 ? y + 10 : y - 4, class: "side open" }).textContent = `${percent(open)} of the items without a label`;
+  }
   let free = Infinity; // left edge of the number to the right
   for (const point of points.toReversed()) {
     const [x, y] = at(point);
@@ -154,26 +165,43 @@ function curve(points) {
   return made;
 }
 
-export const showAccuracy = () =>
-  ask(
+const POINTS = 0.02; // accuracies that differ by less are called equal
+
+/** How the curve, of labelled items, goes together with the estimate, of items without a label. */
+function comparison(end, open) {
+  if (open === null) return "";
+  if (Math.abs(open - end) < POINTS) return " The dashed line is the estimate above.";
+  return ` The dashed line is the estimate above, of the items without a label. It differs because your labelled items are ${end < open ? "harder" : "easier"} than the others${end < open ? ": doubtful items are labelled first" : ""}.`;
+}
+
+export function showAccuracy() {
+  const { sentence, now, curve: points } = state.estimate;
+  const isOpen = counts().answered.size > 0; // else the estimate itself is of labelled items
+  const open = isOpen ? now.mean : null;
+  return ask(
     "Estimated accuracy",
-    h("p", {}, `${state.estimate.sentence}.`),
-    state.estimate.curve.length > 1 ? curve(state.estimate.curve) : null,
-    h("p", { class: "muted" }, "Accuracy in % over labels per class, with 95 % intervals: some of your labels are hidden and predicted, many times over. Answers that you confirmed many at once are left out, and accuracy is measured on items that you picked yourself where there are enough."),
+    h("p", {}, `${sentence}${isOpen ? "" : ". Every item is labelled: this is about new items"}.`),
+    ...(points.length > 1 ? [
+      curve(points, open),
+      h("p", { class: "muted" }, `The curve is about the items that you labelled: accuracy in % over labels per class, with 95 % intervals.${comparison(points.at(-1)[1], open)}`)] : []),
+    h("p", { class: "muted" }, "Some of your labels are hidden and predicted, many times over. Answers that you confirmed many at once are left out, and accuracy is measured on items that you picked yourself where there are enough."),
     buttons(button("", "Close", "primary")),
   );
+}
 
 export function showFiles() {
-  const { failures, changed, missing, trouble } = state.progress;
+  const { failures, changed, trouble } = state.progress;
+  const gone = missing();
   const altered = changed.filter((place) => !failureOf(place));
   const named = (places) => h("ul", { class: "plain" }, places.slice(0, 50).map((place) => h("li", {}, state.names[place])));
   return ask(
-    "Files",
+    gone.rows ? "Files and rows" : "Files",
     trouble ? h("p", { class: "bad" }, trouble) : null,
     Object.keys(failures).length ? h("section", {}, h("h3", {}, "Unreadable"),
       h("ul", { class: "plain" }, Object.entries(failures).slice(0, 50).map(([place, why]) => h("li", {}, h("b", {}, state.names[place]), ` – ${why}`)))) : null,
     altered.length ? h("section", {}, h("h3", {}, "Changed since they were labelled or read"), named(altered)) : null,
-    missing.length ? h("section", {}, h("h3", {}, "Labelled before, now missing"), h("ul", { class: "plain" }, missing.slice(0, 50).map((key) => h("li", {}, key)))) : null,
+    gone.files.length ? h("section", {}, h("h3", {}, "Labelled before, now missing"), h("ul", { class: "plain" }, gone.files.slice(0, 50).map((key) => h("li", {}, key)))) : null,
+    gone.rows ? h("p", {}, `${rowsGone(gone.rows)}. ${gone.rows === 1 ? "Its label is" : "Their labels are"} kept, and used again when the table has ${gone.rows === 1 ? "the row" : "the rows"} again.`) : null,
     buttons(button("", "Close", "primary")),
   );
 }

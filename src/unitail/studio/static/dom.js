@@ -75,6 +75,9 @@ export function toast(text, { action = null, bad = false } = {}) {
   setTimeout(close, bad ? 12000 : 5000);
 }
 
+/** Whether the window is as narrow as style.css calls it. */
+export const isNarrow = () => matchMedia("(max-width: 760px)").matches;
+
 export const percent = (p) =>
   p > 0.99 && p < 1 ? "> 99 %" : p < 0.01 && p > 0 ? "< 1 %" : `${Math.round(100 * p)} %`;
 

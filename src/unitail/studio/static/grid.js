@@ -6,10 +6,10 @@ import { state } from "./state.js";
 import { chosen, view } from "./views.js";
 
 const SHAPES = {
-  image: { least: 170, gap: 14, height: (width) => Math.round(width * 0.82) + 62 },
-  text: { least: 300, gap: 12, height: () => (areShort() ? 114 : 172) },
-  audio: { least: 280, gap: 12, height: () => 128 },
-  table: { least: 260, gap: 12, height: () => Math.min(Math.max(lines(), 2), 9) * 23 + 78 },
+  image: { minWidth: 170, gap: 14, height: (width) => Math.round(width * 0.82) + 62 },
+  text: { minWidth: 300, gap: 12, height: () => (areShort() ? 114 : 172) },
+  audio: { minWidth: 280, gap: 12, height: () => 128 },
+  table: { minWidth: 260, gap: 12, height: () => Math.min(Math.max(lines(), 2), 9) * 23 + 78 },
 };
 /** The lines that a table row takes: a text takes three, and one for its name. */
 const lines = () => Object.values(state.columns).reduce((sum, isText) => sum + (isText ? 4 : 1), 0);
@@ -31,11 +31,11 @@ let shape = { columns: 1, width: 200, height: 200, gap: 12, top: 0, screen: 0 };
 /** Measure the grid at the start of a frame: after changes, each reading would force a layout.
  * If the size of cards changes with the window, the items on the screen stay there. */
 export function measure() {
-  const { least, gap, height } = SHAPES[state.modality];
+  const { minWidth, gap, height } = SHAPES[state.modality];
   const { clientWidth, clientHeight: screen, scrollTop: top } = $("grid");
   const inside = clientWidth - 2 * 20;
   const narrow = inside < 480;
-  const columns = Math.max(state.modality === "image" && narrow ? 2 : 1, Math.floor((inside + gap) / (least + gap)));
+  const columns = Math.max(state.modality === "image" && narrow ? 2 : 1, Math.floor((inside + gap) / (minWidth + gap)));
   const width = (inside - gap * (columns - 1)) / columns;
   const before = shape;
   shape = { columns, width, height: height(width), gap, top, screen };
@@ -108,6 +108,12 @@ export function draw() {
   if ($("grid").getAttribute("aria-activedescendant") === active) return;
   if (active) $("grid").setAttribute("aria-activedescendant", active);
   else $("grid").removeAttribute("aria-activedescendant");
+}
+
+/** Remove an item's card; the next frame draws a new one. */
+export function remove(place) {
+  cards.get(place)?.remove();
+  cards.delete(place);
 }
 
 /** Remove all cards, after the items have changed. */

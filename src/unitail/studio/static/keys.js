@@ -6,6 +6,7 @@ import * as detail from "./detail.js";
 import { showKeys } from "./dialogs.js";
 import { $, toast } from "./dom.js";
 import { focusOn, move, rowsOnScreen } from "./grid.js";
+import { leaveSearch } from "./search.js";
 import { isSideOpen, setSide } from "./sidebar.js";
 import { toggle } from "./sound.js";
 import { changed, state } from "./state.js";
@@ -83,8 +84,10 @@ function onKey(event) {
   const isTyping = event.target.matches("input, select, textarea");
   if (isTyping || $("dialog").open) {
     if (event.key === "Escape" && !$("dialog").open) {
+      if (event.target === $("search")) leaveSearch();
       setSide(false);
       $("grid").focus();
+      event.preventDefault();
     }
     return;
   }

@@ -16,7 +16,7 @@ export function drawSide() {
     h("li", {}, h("button", { class: "row", "data-key": `view-${name}`, onclick: () => go(name) }, icon(each.icon), h("span", {}, each.title), h("small", {})))));
   if (!document.body.classList.contains("dragging")) { // a replaced row could not receive the drop
     const focus = document.activeElement?.dataset?.key;
-    fill($("classes"), [state.classes, all.aside > 0], () => [...state.classes.map(classRow), all.aside ? asideRow() : null]);
+    fill($("classes"), state.classes, () => [...state.classes.map(classRow), asideRow()]);
     if (focus && document.activeElement?.dataset?.key !== focus) rowOf(focus)?.focus();
   }
   const flagged = state.estimate?.suspicious.length ?? 0;
@@ -27,7 +27,10 @@ export function drawSide() {
     say(row.lastChild, inWords(numbers[name]));
   }
   for (const each of state.classes) updateRow(each, all.given.get(each.id) ?? 0, all.answered.get(each.id) ?? 0);
-  if ($("aside-count")) say($("aside-count"), inWords(all.aside)); // missing during a drag
+  const aside = rowOf("aside");
+  aside.parentElement.hidden = !all.aside; // shown during a drag, too: see style.css
+  setCurrent(aside, view.name === "class" && view.classId === state.limits.aside);
+  say(aside.lastChild, inWords(all.aside));
 }
 
 function setCurrent(row, isCurrent) {
@@ -48,23 +51,28 @@ function updateRow(each, given, answered) {
   if (row.title !== title) row.title = title;
 }
 
-const asideRow = () =>
-  h("li", { class: "aside" }, h("span", { class: "row still" }, h("i", { class: "dot" }), h("span", {}, "None of these"), h("small", { id: "aside-count" })));
+const asideRow = () => takesDrops(state.limits.aside, h("li", { class: "aside" },
+  h("button", { class: "row", "data-key": "aside", onclick: () => go("class", { classId: state.limits.aside }) },
+    h("i", { class: "dot" }), h("span", {}, "None of these"), h("small", {}))));
 
 function classRow(each) {
-  const row = h("li", { colour: each.colour },
+  return takesDrops(each.id, h("li", { colour: each.colour },
     h("button", { class: "row", "data-key": `class-${each.id}`, onclick: () => go("class", { classId: each.id }) },
       h("i", { class: "dot" }), h("span", {}, each.name),
       h("small", {}, h("b", {}), unseen(" labelled"), h("span", {}), unseen("")),
       each.key ? h("kbd", {}, unseen("key "), each.key) : null),
-    h("button", { class: "icon menu", "data-key": `menu-${each.id}`, "aria-label": `Rename, merge or delete ${each.name}`, onclick: () => classMenu(each) }, icon("more")));
+    h("button", { class: "icon menu", "data-key": `menu-${each.id}`, "aria-label": `Rename, merge or delete ${each.name}`, onclick: () => classMenu(each) }, icon("more"))));
+}
+
+/** Label items that are dropped on a row. */
+function takesDrops(id, row) {
   row.addEventListener("dragover", (event) => (event.preventDefault(), row.classList.add("drop")));
   row.addEventListener("dragleave", () => row.classList.remove("drop"));
   row.addEventListener("drop", (event) => {
     event.preventDefault();
     row.classList.remove("drop");
     const places = JSON.parse(event.dataTransfer.getData("text/x-places") || "[]");
-    labelAs(places, each.id, { stay: true });
+    labelAs(places, id, { stay: true });
   });
   return row;
 }
@@ -107,7 +115,7 @@ export function wireSide() {
 /** A button that labels the selected items. */
 export const choice = (each, isPressed = null) =>
   h("button", { class: "choice", colour: each.colour, "aria-pressed": isPressed === null ? null : String(isPressed), onclick: () => label(each.id) },
-    h("i", { class: "dot" }), each.name, each.key ? h("kbd", {}, each.key) : null);
+    h("i", { class: "dot" }), h("span", { title: each.name }, each.name), each.key ? h("kbd", {}, each.key) : null);
 
 export const noneOfThese = () =>
   h("button", { class: "choice", onclick: () => label(state.limits.aside) }, "None of these", state.classes.some((each) => each.key === "0") ? null : h("kbd", {}, "0"));

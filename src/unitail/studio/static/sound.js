@@ -39,9 +39,11 @@ const clock = (seconds) => {
 };
 
 /** A button that plays or pauses a sound, with its position and length. It is not a <button>,
- * since some browsers do not start a drag on one. */
-export function playButton(place, { large = false } = {}) {
-  const made = h("div", { class: large ? "play big" : "play", role: "button", tabIndex: 0, "data-sound": place },
+ * since some browsers do not start a drag on one. On a card, which is an option of a list and can have no
+ * controls for screen readers, it is for the mouse: P plays the focused item. */
+export function playButton(place, { large = false, onCard = false } = {}) {
+  const props = onCard ? { tabIndex: -1, "aria-hidden": "true" } : { role: "button", tabIndex: 0 };
+  const made = h("div", { class: large ? "play big" : "play", ...props, "data-sound": place },
     h("span", { class: "knob" }, icon("play"), icon("pause")), h("i", { class: "track" }), h("span", { class: "length" }));
   made.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || ![" ", "Enter"].includes(event.key)) return;
@@ -67,7 +69,7 @@ function update(button) {
   const length = lengths.get(place);
   const share = place === current && length ? player.currentTime / length : 0;
   button.classList.toggle("playing", isPlaying(place));
-  button.setAttribute("aria-label", `${isPlaying(place) ? "Pause" : "Play"} ${state.names[place]}`);
+  button.setAttribute(button.hasAttribute("role") ? "aria-label" : "title", `${isPlaying(place) ? "Pause" : "Play"} ${state.names[place]}`);
   button.style.setProperty("--at", share);
   button.querySelector(".length").textContent = length === undefined ? "" : clock(length);
 }

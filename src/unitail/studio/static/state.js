@@ -5,7 +5,8 @@ export const NONE = -1;
 export const state = {
   names: [],
   modality: "image",
-  classes: [], // {id, name, colour, key}
+  revision: 0, // of the last changes that this page knows
+  classes: [], // {id, name, colour, key, version}
   labels: new Map(), // place -> [class id, version]; a class id of null is no label
   best: new Int32Array(),
   second: new Int32Array(),
@@ -16,7 +17,7 @@ export const state = {
   progress: { done: 0, total: 0, failures: {}, changed: [], missing: [] },
   estimate: null,
   suspects: new Map(), // place -> {id, p}: the class that the other labels suggest for a label that looks wrong
-  limits: { doubtful: 0.8, novel: 0.95, aside: 0 },
+  limits: {}, // thresholds of doubtful and novel answers, and the class id of items set aside
   folders: {},
   loaded: false,
   lost: false, // whether the connection to the server is lost
@@ -75,6 +76,7 @@ export function load(reply) {
     ...{ notes: reply.notes, folders: reply.folders, sortedFolder: reply.sorted_folder },
     ...{ limits: reply.limits, progress: reply.progress },
     labels: new Map(),
+    revision: 0,
     best: new Int32Array(count).fill(NONE),
     second: new Int32Array(count).fill(NONE),
     p: new Float64Array(count),
@@ -105,11 +107,12 @@ export function takeItems({ first, names }) {
 }
 
 export function takeChanges(changes) {
+  state.revision = Math.max(state.revision, changes.revision ?? 0);
   for (const row of changes.classes) if (row.version >= (rows.get(row.id)?.version ?? 0)) rows.set(row.id, row);
   takeLabels(changes.labels);
   const alive = [...rows.values()].filter((row) => !row.deleted).sort((a, b) => a.id - b.id);
   dealKeys(alive);
-  state.classes = alive.map((row) => ({ id: row.id, name: row.name, colour: colourOf(row.id), key: keys.get(row.id) ?? "" }));
+  state.classes = alive.map((row) => ({ id: row.id, name: row.name, colour: colourOf(row.id), key: keys.get(row.id) ?? "", version: row.version }));
   state.byId = new Map(state.classes.map((each) => [each.id, each]));
   changed();
 }
@@ -168,7 +171,11 @@ export function takeEstimate(estimate) {
 /** Colours far apart: the hues of consecutive classes differ by the golden angle. */
 const colourOf = (id) => `oklch(var(--class-l) var(--class-c) ${(id * 137.508 + 200) % 360})`;
 
-export const labelOf = (place) => state.labels.get(place)?.[0] ?? null;
+/** The class id of an item's label, or null; a label of a deleted class is none. */
+export function labelOf(place) {
+  const id = state.labels.get(place)?.[0] ?? null;
+  return id === state.limits.aside || classOf(id) ? id : null;
+}
 export const versionOf = (place) => state.labels.get(place)?.[1] ?? 0;
 export const classOf = (id) => state.byId?.get(id) ?? null;
 /** The class that the other labels suggest instead of an item's own label, or null. */
@@ -177,6 +184,13 @@ export function contradictionOf(place) {
   const suggested = suspect && suspect.id !== labelOf(place) ? classOf(suspect.id) : null;
   return suggested ? { suggested, p: suspect.p } : null;
 }
+/** What was labelled and is gone: the names of files, and how many rows of a table, which have none. */
+export function missing() {
+  const files = state.progress.missing.filter((key) => !ROW.test(key));
+  return { files, rows: state.progress.missing.length - files.length };
+}
+const ROW = /^(text|row) [0-9a-f]{24}( #\d+)?$/; // the key of a row
+
 export const isAside = (place) => labelOf(place) === state.limits.aside;
 export const failureOf = (place) => state.progress.failures[place] ?? null;
 export const isAnswered = (place) => state.best[place] !== NONE && labelOf(place) === null && !failureOf(place);

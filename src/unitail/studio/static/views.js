@@ -3,7 +3,7 @@
 
 import { get } from "./api.js";
 import { toast } from "./dom.js";
-import { changed, classOf, isAnswered, labelOf, NONE, state } from "./state.js";
+import { changed, classOf, isAnswered, labelOf, state } from "./state.js";
 
 const places = () => [...state.names.keys()];
 const by = (value) => (a, b) => value(a) - value(b) || a - b;
@@ -48,6 +48,10 @@ export const VIEWS = {
 export const view = { name: "all", classId: null, words: "", order: [], stale: false, busy: false, since: 0 };
 /** Focus and anchor are ranks; `sure` are the places that *Select … above 95 %* selected last. */
 export const chosen = { places: new Set(), sure: new Set(), focus: 0, anchor: 0 };
+
+/** Whether a view can show this class; that of items set aside counts as one. */
+export const isClass = (id) => id === state.limits.aside || classOf(id) !== null;
+
 const SLOW = 300; // milliseconds: the page shows that it is fetching what takes longer
 const MAX_SKIPPED = 1000;
 let offered = new Set(); // what *Label next* has shown since it was opened
@@ -98,14 +102,15 @@ export const isFetching = () => view.busy && Date.now() - view.since >= SLOW;
 export function checkOrder() {
   if (view.busy || ["search", "next"].includes(view.name)) return;
   const now = view.name === "class" ? classOrder(view.classId) : VIEWS[view.name].order();
-  const same = now.length === view.order.length && now.every((each, i) => each === view.order[i]);
-  view.stale = !same;
+  const isKept = view.order.every((each, i) => each === now[i]);
+  if (view.name === "all" && isKept && now.length > view.order.length) view.order = now; // new items move nothing
+  view.stale = !isKept || now.length !== view.order.length;
 }
 
 export const isDone = () => view.order.length > 0 && view.order.every((p) => labelOf(p) !== null);
 
 /** The first view that has something to show. */
-export const firstView = () => (state.classes.length && state.best.some((id) => id !== NONE) ? "next" : "all");
+export const firstView = () => (state.classes.length && places().some(isAnswered) ? "next" : "all");
 
 const addressOf = (name, classId, words) =>
   new URLSearchParams(name === "class" ? { class: classId } : name === "search" ? { search: words } : { view: name });
@@ -113,8 +118,8 @@ const addressOf = (name, classId, words) =>
 /** The view in the page's address, which survives a reload; otherwise the first one. */
 export function viewOfAddress() {
   const address = new URLSearchParams(location.hash.slice(1));
-  const classId = Number(address.get("class"));
-  if (classOf(classId)) return ["class", { classId }];
+  const classId = Number(address.get("class") ?? NaN);
+  if (isClass(classId)) return ["class", { classId }];
   if (address.get("search")) return ["search", { words: address.get("search") }];
   return [address.get("view") in VIEWS ? address.get("view") : firstView(), {}];
 }

@@ -56,8 +56,8 @@ LATER = {
     ),
     "regressions weighed by evidence": ("relational/weighing.py",),
     "supports of any number of rows": (
-        "estimator/support_size.py:read_without_pairs",
-        "estimator/support_size.py:takes_many",
+        "estimator/support_size.py:read_large_support",
+        "estimator/support_size.py:takes_large",
     ),
     "weights of rows and classes, pools": (
         "estimator/rows.py:weighted_rows",

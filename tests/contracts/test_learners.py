@@ -236,7 +236,7 @@ def test_a_model_does_not_notice_its_preconditioner(name: str) -> None:
     network, episode = model(name), random_episode((2, 1, 3))
     moved = replace(episode.support, features=1e3 * episode.support.features - 300)
     queries = 1e3 * episode.query.features - 300
-    scale = network.preconditioner(moved)
+    scale = network.preconditioner([moved.features])
     assert scale is not None
     scaled = replace(moved, features=scale(moved.features))
     assert scaled.features.abs().max() < 10 < moved.features.abs().max()

@@ -84,7 +84,7 @@ class Plan:
 def make_plan(settings: Settings, sizes: Sizes) -> Plan:
     """Return the plan for these sizes, assuming classes of equal size."""
     rule = ReadingRule.of(settings, sizes.classes, sizes.width, pooled=sizes.pool > 0)
-    if rule.without_pairs(sizes.support):
+    if rule.is_large(sizes.support):
         return _plan_large(settings, sizes)
     kept = rule.kept(sizes.support, sizes.classes)
     pool = min(sizes.pool, MAX_POOL)
@@ -127,13 +127,14 @@ def _plan_large(settings: Settings, sizes: Sizes) -> Plan:
     """Return the plan for a large support, which is read without pairs of rows."""
     dtype = next(settings.learner(sizes.support).model.parameters()).dtype
     counts = sizes.support, sizes.width, sizes.classes, sizes.queries
-    cost = large_cost(*counts, at_once=MAX_ROWS, itemsize=dtype.itemsize)
+    chunk = settings.chunk_size or MAX_ROWS
+    cost = large_cost(*counts, at_once=chunk, itemsize=dtype.itemsize)
     speed = speed_of(settings.device, dtype)
     return Plan(
         memory_bytes=cost.memory_bytes,
         seconds=(cost.operations / speed.operations + cost.moved_bytes / speed.bytes)
         / SHARE_OF_SPEED,
-        chunk_size=MAX_ROWS,
+        chunk_size=chunk,
         reduced=False,
         support_read=sizes.support,
         pool_read=0,

@@ -30,7 +30,7 @@ from unitail.estimator.settings import Settings
 from unitail.estimator.support_size import (
     ReadingRule,
     check_joint_call,
-    read_without_pairs,
+    read_large_support,
     reduced,
 )
 from unitail.inputs.input_encoder import InputEncoder
@@ -115,8 +115,8 @@ class Fitted:
         whole, width = scaled.repeated(), scaled.features.shape[1]
         rule = ReadingRule.of(settings, rows.ways, width, pooled=pool is not None)
         large, kept = None, whole
-        if rule.without_pairs(len(whole)):
-            large = read_without_pairs(settings, whole, rows.repeated().features)
+        if rule.is_large(len(whole)):
+            large = read_large_support(settings, whole, rows.repeated().features)
         else:
             kept = reduced(whole, rule.max_paired, settings.seed)
         true_shares = None if kept is whole else whole.shots / len(whole)

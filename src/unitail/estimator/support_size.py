@@ -22,7 +22,7 @@ from unitail.errors import TooManyClasses, UserError
 from unitail.estimator.rows import Rows, as_support
 from unitail.estimator.settings import Settings
 from unitail.learners.in_context import MAX_STATES
-from unitail.learners.large_hypothesis import LargeHypothesis, read_many
+from unitail.learners.large_hypothesis import LargeHypothesis, read_large
 from unitail.nn.episode_model import AnyModel
 from unitail.randomness import content_order
 from unitail.relational.model import Relational
@@ -46,7 +46,7 @@ class ReadingRule:
 
     max_paired: int | None
     """Largest number of rows that are read in pairs; None if there is no limit."""
-    larger_whole: bool
+    reads_large: bool
     """Whether larger supports are read completely, without pairs; otherwise they are reduced."""
 
     @classmethod
@@ -54,35 +54,35 @@ class ReadingRule:
         """Return the rule for K classes of rows of this width; `pooled` with a pool beside them."""
         isolated = settings.visibility.isolates_queries
         bounded = settings.max_support is not None
-        may_be_whole = bounded and isolated and not settings.parts and not pooled
-        whole = may_be_whole and takes_many(settings.given_model, width)
-        if whole and ways > MAX_PAIRED_WAYS:
-            return cls(0, whole)
+        may_be_large = bounded and isolated and not settings.parts and not pooled
+        large = may_be_large and takes_large(settings.given_model, width)
+        if large and ways > MAX_PAIRED_WAYS:
+            return cls(0, large)
         limit = support_limit(settings.max_support, ways)
-        if whole and limit is not None:
+        if large and limit is not None:
             limit = min(limit, MAX_PAIRED, MAX_PAIRED_STATES // ways)
-        return cls(limit, whole)
+        return cls(limit, large)
 
     def in_pairs(self, rows: int) -> bool:
         """Return whether this many rows are read in pairs, all of them."""
         return self.max_paired is None or rows <= self.max_paired
 
-    def without_pairs(self, rows: int) -> bool:
+    def is_large(self, rows: int) -> bool:
         """Return whether this many rows are read without pairs."""
-        return self.larger_whole and not self.in_pairs(rows)
+        return self.reads_large and not self.in_pairs(rows)
 
     def kept(self, rows: int, ways: int) -> int:
         """Return the number of rows that are read, for classes of equal size."""
-        if self.max_paired is None or self.in_pairs(rows) or self.larger_whole:
+        if self.max_paired is None or self.in_pairs(rows) or self.reads_large:
             return rows
         shots = np.full(ways, rows // ways)
         shots[: rows % ways] += 1
         return int(np.minimum(shots, class_quota(shots, self.max_paired)).sum())
 
 
-def takes_many(model: AnyModel, width: int) -> bool:
+def takes_large(model: AnyModel, width: int) -> bool:
     """Return whether a model can read any number of rows of this width."""
-    return isinstance(model, Relational) and model.entry is None and width <= MAX_WIDTH
+    return model.takes_large_supports and width <= MAX_WIDTH
 
 
 def support_limit(max_support: int | None, ways: int) -> int | None:
@@ -152,7 +152,7 @@ def centres(features: NDArray[Any], count: int, seed: int) -> NDArray[Any]:
     return used
 
 
-def read_without_pairs(settings: Settings, rows: Rows, given: NDArray[Any]) -> LargeHypothesis:
+def read_large_support(settings: Settings, rows: Rows, given: NDArray[Any]) -> LargeHypothesis:
     """Read a support of any size without pairs of rows.
 
     `given` are the vectors before scaling; the random order of the rows depends on their content.
@@ -160,7 +160,7 @@ def read_without_pairs(settings: Settings, rows: Rows, given: NDArray[Any]) -> L
     model = settings.learner(len(rows)).model
     assert isinstance(model, Relational)
     order = torch.from_numpy(content_order(given, rows.class_indices, settings.seed))
-    return read_many(model, as_support(rows), order)
+    return read_large(model, as_support(rows), order, settings.chunk_size)
 
 
 def joint_limit(max_support: int | None) -> int | None:

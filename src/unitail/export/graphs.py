@@ -186,7 +186,7 @@ class ModelGraph(nn.Module):
                 class_indices=class_indices.unsqueeze(0),
                 ways=self._classes,
             )
-            scale = self.model.preconditioner(labelled)
+            scale = self.model.preconditioner([labelled.features])
             rows = queries.double().unsqueeze(0)
             if scale is not None:
                 labelled = replace(labelled, features=scale(labelled.features))

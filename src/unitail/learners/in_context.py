@@ -1,11 +1,13 @@
 """A meta-trained model as a learner: scaling, chunks of queries, and the average over draws.
 
-Batch sizes are decided only here: a model reports how many numbers an operation keeps in memory
-(`EpisodeModel.work`), and queries that do not fit are answered in chunks. Chunks affect speed and
-memory, not answers.
+How many queries of a call are answered at once is decided here: a model reports how many numbers an
+operation keeps in memory (`EpisodeModel.work`), and queries that do not fit are answered in chunks.
+Chunks affect speed and memory, not answers. How many episodes or rows a call holds is up to the
+caller, such as `evaluation/episodes.py`.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
@@ -38,14 +40,14 @@ class InputConversion:
     """Scaling applied first; None if features are used unscaled."""
 
     @classmethod
-    def of(cls, model: AnyModel, support: Support) -> "InputConversion":
-        """Choose dtype and scaling for a support."""
+    def of(cls, model: AnyModel, chunks: Sequence[Tensor]) -> "InputConversion":
+        """Choose dtype and scaling for a support in chunks of rows, each (B, rows, d_T)."""
         weights = next(model.parameters())
         # Networks in half precision normalise features themselves, and need them more precise.
         dtype = torch.promote_types(weights.dtype, torch.float32)
         # The support and the model decide, never the queries, so all rows are processed alike,
         # whatever their dtype. Double precision loses nothing and needs no scaling.
-        scale = None if dtype == torch.float64 else model.preconditioner(support)
+        scale = None if dtype == torch.float64 else model.preconditioner(chunks)
         return cls(weights.device, dtype, scale)
 
     def __call__(self, features: Tensor, name: str) -> Tensor:
@@ -154,7 +156,7 @@ class InContextLearner:
         `pool` (B, u, d_T) are unlabelled rows that are read with the support, for models that take
         a pool: each query is then answered from both, independently of other queries.
         """
-        convert = InputConversion.of(self.model, support)
+        convert = InputConversion.of(self.model, [support.features])
         pool = None if pool is None else convert(pool, "pool")
         support = replace(
             support,

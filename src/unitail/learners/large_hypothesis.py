@@ -15,8 +15,8 @@ from unitail.relational.geometry import coordinate_limit, limited
 from unitail.relational.large.committee import Committee
 from unitail.relational.large.first_answer import LargeReading
 from unitail.relational.large.influence import first_answer_parts
-from unitail.relational.large.moments import LabelledRows, Span, measured_scale
-from unitail.relational.model import MAX_ORIGIN_DISTANCE, Relational
+from unitail.relational.large.moments import LabelledRows, Span
+from unitail.relational.model import Relational
 
 EXPLAINED, MAX_EXPLAINED = 32, 2**24
 """Smallest number of queries explained at once, and largest number of queries times rows."""
@@ -35,11 +35,13 @@ class LargeHypothesis:
     span: Span
     order: Tensor
     """Order in which the rows were read, (n,)."""
+    chunk_size: int | None = None
+    """Number of queries to answer at once; None: `MAX_ROWS`."""
 
     @torch.no_grad()
     def __call__(self, query_features: Tensor) -> Tensor:
         """Return log-probabilities (1, m, K) of queries (1, m, d_T)."""
-        chunks = torch.split(query_features[0], MAX_ROWS)
+        chunks = torch.split(query_features[0], self.chunk_size or MAX_ROWS)
         scores = [self._scores(self.convert(chunk[None], "query")) for chunk in chunks]
         return torch.cat(scores).log_softmax(dim=-1)[None]
 
@@ -70,21 +72,17 @@ class LargeHypothesis:
 
 
 @torch.no_grad()
-def read_many(model: Relational, support: Support, order: Tensor) -> LargeHypothesis:
+def read_large(
+    model: Relational, support: Support, order: Tensor, chunk_size: int | None = None
+) -> LargeHypothesis:
     """Read a support (1, n, d_T) of any number of rows, in a random order (n,).
 
     Where only some rows can be used, the first ones are, so the order must not depend on the
     user's (`randomness.content_order`).
     """
-    weights = next(model.parameters())
-    dtype, features = torch.promote_types(weights.dtype, torch.float32), support.features[0]
-    origin = model.config.angles_from_origin
-    scale = None
-    if dtype != torch.float64:
-        scale = measured_scale(features)
-        scale = scale.keeping_origin(MAX_ORIGIN_DISTANCE) if origin else scale
-    convert = InputConversion(weights.device, dtype, scale)
-    converted = torch.empty(features.shape, dtype=dtype, device=weights.device)
+    features = support.features[0]
+    convert = InputConversion.of(model, torch.split(support.features, MAX_ROWS, dim=1))
+    converted = torch.empty(features.shape, dtype=convert.dtype, device=convert.device)
     for start in range(0, len(features), MAX_ROWS):
         chunk = slice(start, start + MAX_ROWS)
         converted[chunk] = convert(features[None, order[chunk]], "support")[0]
@@ -94,7 +92,7 @@ def read_many(model: Relational, support: Support, order: Tensor) -> LargeHypoth
         piece.copy_(limited(piece, limit))
     span = Span.of(converted)
     converted = span.see(converted)
-    rows = LabelledRows(converted, support.class_indices[0][order].to(weights.device), support.ways)
-    reading = LargeReading.of(rows, model.weighing, origin=origin)
+    rows = LabelledRows(converted, support.class_indices[0][order].to(convert.device), support.ways)
+    reading = LargeReading.of(rows, model.weighing, origin=model.config.angles_from_origin)
     committee = Committee.of(model, reading, reading.weights.strength)
-    return LargeHypothesis(model, reading, committee, convert, limit, span, order)
+    return LargeHypothesis(model, reading, committee, convert, limit, span, order, chunk_size)

@@ -6,7 +6,7 @@ support and applied to support and queries.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
@@ -89,20 +89,31 @@ class FeatureScale:
         d_data coordinates would be short compared with the label; `LENGTH` makes its length
         sqrt(d_data), so that zeros appended to all features change nothing.
         """
+        return cls.of_chunks([support_features], normalisation, projected_dim)
+
+    @classmethod
+    def of_chunks(
+        cls,
+        chunks: Sequence[Tensor],
+        normalisation: Normalisation,
+        projected_dim: int | None = None,
+    ) -> Self:
+        """Measure a support set that comes in chunks of rows, each (B, rows, d_T)."""
         if normalisation is Normalisation.NONE:
-            zero = torch.zeros_like(at_least_float32(support_features[:, :1]))
+            zero = torch.zeros_like(at_least_float32(chunks[0][:, :1]))
             return cls(zero, torch.ones_like(zero[..., :1]))
-        features = at_least_float32(support_features)
-        centre = features.mean(dim=1, keepdim=True)
-        centred = features - centre
+        chunks = [at_least_float32(chunk) for chunk in chunks]
+        count, width = sum(chunk.shape[1] for chunk in chunks), chunks[0].shape[2]
+        centre = _total([chunk.sum(dim=1, keepdim=True) for chunk in chunks]) / count
         # Squares of very large or small features leave the range of the dtype: divide by
         # the peak first. Equal rows have no scale, though their mean may be off by rounding.
-        peak = centred.abs().amax(dim=(1, 2), keepdim=True)
-        rounding = 8 * torch.finfo(features.dtype).eps * features.abs().amax((1, 2), keepdim=True)
+        peak = _peak(chunk - centre for chunk in chunks)
+        rounding = 8 * torch.finfo(centre.dtype).eps * _peak(chunks)
         peak = torch.where(peak > rounding, peak, torch.inf)
-        rms = (centred / peak).pow(2).mean(dim=(1, 2), keepdim=True).sqrt()
+        squares = [((chunk - centre) / peak).pow(2).sum((1, 2), keepdim=True) for chunk in chunks]
+        rms = (_total(squares) / (count * width)).sqrt()
         if normalisation is Normalisation.LENGTH and projected_dim is not None:
-            rms = rms * min(1.0, features.shape[-1] / projected_dim) ** 0.5
+            rms = rms * min(1.0, width / projected_dim) ** 0.5
         return cls(centre, torch.where(peak.isfinite(), peak * rms, torch.inf))
 
     def keeping_origin(self, max_distance: float) -> Self:
@@ -117,6 +128,18 @@ class FeatureScale:
         """Centre and scale (B, rows, d_T), in at least single precision."""
         scaled = (at_least_float32(features) - self.centre).div_(self.scale)
         return scaled.clamp_(-MAX_SCALED, MAX_SCALED)
+
+
+def _total(sums: Sequence[Tensor]) -> Tensor:
+    """Return the sum of the chunks' sums; many of them are added in double precision."""
+    if len(sums) == 1:
+        return sums[0]
+    return torch.stack(list(sums)).sum(dim=0, dtype=torch.float64).to(sums[0].dtype)
+
+
+def _peak(chunks: Iterable[Tensor]) -> Tensor:
+    """Return the largest absolute value of the rows in chunks: (B, 1, 1)."""
+    return torch.stack([chunk.abs().amax((1, 2), keepdim=True) for chunk in chunks]).amax(dim=0)
 
 
 def at_least_float32(features: Tensor) -> Tensor:
@@ -196,6 +219,8 @@ class EpisodeModel(nn.Module, ABC, Generic[Drawn, Read]):
     """The visibilities that training drew from, where the recipe names several."""
     takes_pool: ClassVar[bool] = False
     """Whether a pool of unlabelled rows can be read with the support."""
+    takes_large_supports: ClassVar[bool] = False
+    """Whether supports too large for pairs of rows can be read (`learners/large_hypothesis.py`)."""
 
     @abstractmethod
     def draw_for(
@@ -246,11 +271,12 @@ class EpisodeModel(nn.Module, ABC, Generic[Drawn, Read]):
         """Return the layers that may be sharded over processes, each gathered when it is used."""
         return ()
 
-    def preconditioner(self, support: Support) -> FeatureScale | None:
+    def preconditioner(self, chunks: Sequence[Tensor]) -> FeatureScale | None:
         """Return a change of scale and origin to which answers are invariant, if there is one.
 
-        Applied to support and queries before they are converted to single precision, it prevents
-        overflow, and loss of precision to a large offset.
+        It is measured on a support in chunks of rows, each (B, rows, d_T). Applied to support and
+        queries before they are converted to single precision, it prevents overflow, and loss of
+        precision to a large offset.
         """
         return None
 

@@ -4,6 +4,7 @@ All of their randomness is a value, the `Draw` for a batch of episodes.
 """
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, Self, TypeVar
 
@@ -143,11 +144,11 @@ class SlotModel(EpisodeModel[Draw, ReadSlots[Memory]], Generic[Memory]):
             projection=self.projections.draw(episodes, feature_dim, generator),
         )
 
-    def preconditioner(self, support: Support) -> FeatureScale | None:
+    def preconditioner(self, chunks: Sequence[Tensor]) -> FeatureScale | None:
         """Return the support's scale, if the model normalises by it anyway."""
         if self.config.normalisation is Normalisation.NONE:
             return None
-        return FeatureScale.of(support.features, self.config.normalisation)
+        return FeatureScale.of_chunks(chunks, self.config.normalisation)
 
     def _read(self, support: Support, draw: Draw, visibility: Visibility) -> ReadSlots[Memory]:
         draw.check_fits(support, self.projections.projected_dim)

@@ -372,11 +372,9 @@ def centres_to_mean(scale: FeatureScale, squares: Tensor, count: int, *, origin:
     `squares` is the sum of squares of the `count` scaled vectors.
     """
     mean = scale.centre / scale.scale if origin else torch.zeros_like(scale.centre)
-    chance = squares / (max(1, count - 1) * count)
-    shrinkage = safe_ratio(chance, mean.pow(2).sum(dim=-1, keepdim=True)).clamp_max(1)  # 1 - alpha
     places = {
         Centre.MEAN: torch.zeros_like(mean),
-        Centre.SHRUNK: shrinkage * mean,
+        Centre.SHRUNK: share_of_chance(mean, squares, count) * mean,
         Centre.ORIGIN: mean,
         Centre.DIRECTION: mean,
     }
@@ -389,9 +387,17 @@ def _mean_direction(vectors: OriginVectors, *, origin: bool) -> Tensor:
     count, mean = rows.shape[1], rows.mean(dim=1, keepdim=True)
     if not origin:
         return torch.zeros_like(mean)
-    chance = (rows - mean).pow(2).sum(dim=(1, 2), keepdim=True) / (max(1, count - 1) * count)
-    shrinkage = safe_ratio(chance, mean.pow(2).sum(dim=-1, keepdim=True))  # 1 - alpha
-    return (1 - shrinkage).clamp_min(0) * mean
+    squares = (rows - mean).pow(2).sum(dim=(1, 2), keepdim=True)
+    return (1 - share_of_chance(mean, squares, count)) * mean
+
+
+def share_of_chance(mean: Tensor, squares: Tensor, count: int) -> Tensor:
+    """Return 1 - alpha of the James-Stein estimate alpha mu for means (..., d_T): (..., 1).
+
+    `squares` is the sum of squared distances of `count` vectors from their mean.
+    """
+    chance = squares / (max(1, count - 1) * count)
+    return safe_ratio(chance, mean.pow(2).sum(dim=-1, keepdim=True)).clamp_max(1)
 
 
 def _off_diagonal(values: Tensor) -> Tensor:

@@ -127,6 +127,7 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
     paradigm = Paradigm.MIXED  # scores are added to those of regressions
     visibilities = VISIBILITIES
     takes_pool = True
+    takes_large_supports = True
     compare = staticmethod(LabelFreeFit.of)
     """Computes the label-free part of a fit; a subclass or an instance may cache it."""
 
@@ -184,9 +185,9 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
         both = self.visibilities if self.config.joint_layers else ()
         return (self.visibility, *(each for each in both if each is not self.visibility))
 
-    def preconditioner(self, support: Support) -> FeatureScale:
+    def preconditioner(self, chunks: Sequence[Tensor]) -> FeatureScale:
         """Return the support's scale, which keeps the origin where angles at the origin count."""
-        scale = FeatureScale.of(support.features, Normalisation.SUPPORT)
+        scale = FeatureScale.of_chunks(chunks, Normalisation.SUPPORT)
         keep = self.config.angles_from_origin
         return scale.keeping_origin(MAX_ORIGIN_DISTANCE) if keep else scale
 
@@ -363,8 +364,9 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
 
     def stack(self, *, jointly: bool = False) -> list[FusedBlock]:
         """Return the blocks in order, with those for joint answers before the last."""
+        *first, last = self.blocks  # a slice of a `ModuleList` would build another one
         further = self.joint_blocks if jointly else ()
-        return cast("list[FusedBlock]", [*self.blocks[:-1], *further, self.blocks[-1]])
+        return cast("list[FusedBlock]", [*first, *further, last])
 
     def _initialise(self, generator: torch.Generator) -> None:
         initialise_linear(self.label, generator)

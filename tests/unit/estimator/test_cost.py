@@ -198,6 +198,8 @@ def test_memory_of_a_large_support_is_bounded_by_its_rows_and_width() -> None:
     data = 1_000_000 * 256 * 8
     assert data < million.memory_bytes < 3 * data
     assert "1000000 rows read, 4096 queries at a time, in float32" in str(million)
+    chunks = TailClassifier(device="cpu", chunk_size=7).plan(1_000_000, 10, 100, n_features=256)
+    assert chunks.chunk_size == 7
     many = TailClassifier(device="cpu").plan(1_000_000, 10_000, 100, n_features=256)
     assert many.memory_bytes < 3.5 * data
     assert many.seconds > million.seconds / 100

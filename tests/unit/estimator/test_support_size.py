@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
+from helpers.builders import small_model
 from unitail.errors import TooManyClasses
 from unitail.estimator import support_size
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.settings import Settings
-from unitail.estimator.support_size import MAX_WIDTH, ReadingRule, takes_many
+from unitail.estimator.support_size import MAX_WIDTH, ReadingRule, takes_large
 from unitail.learners.large_hypothesis import LargeHypothesis
-from unitail.relational.config import PRESETS, FeaturesAs, RelationalConfig
+from unitail.relational.config import PRESETS
 from unitail.relational.model import Relational
 
 RNG = np.random.default_rng(0)
@@ -39,10 +40,9 @@ def test_draws_of_a_model_that_draws_nothing_change_nothing() -> None:
 
 
 def test_only_relations_of_bounded_width_are_read_whole() -> None:
-    assert takes_many(Relational(PRESETS["tiny"]), MAX_WIDTH)
-    assert not takes_many(Relational(PRESETS["tiny"]), MAX_WIDTH + 1)
-    tokens = RelationalConfig(features_as=FeaturesAs.BOTH, projected_dim=4)
-    assert not takes_many(Relational(tokens), 5)
+    assert takes_large(Relational(PRESETS["tiny"]), MAX_WIDTH)
+    assert not takes_large(Relational(PRESETS["tiny"]), MAX_WIDTH + 1)
+    assert not takes_large(small_model(), 5)
 
 
 def test_the_order_of_rows_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,6 +70,12 @@ def test_rare_classes_stay_rare(parameters: dict[str, object], pooled: bool) -> 
     said.fit(noise, labels, pool=pool if pooled else None)
     shares = said.predict_proba(asked).mean(axis=0)
     assert 0.02 < shares[0] < 0.1
+
+
+def test_chunks_of_queries_are_as_large_as_asked_for() -> None:
+    hypothesis = large(chunk_size=7).fit(X, Y)._fitted.hypothesis
+    assert isinstance(hypothesis, LargeHypothesis)
+    assert hypothesis.chunk_size == 7
 
 
 def test_sets_and_changes_work_as_ever() -> None:
@@ -144,7 +150,7 @@ def test_few_rows_of_many_classes_are_read_by_the_whole_model() -> None:
     rules = {ways: ReadingRule.of(settings, ways, 64) for ways in (2, 100, 131, 150, 256, 257)}
     limits = {ways: rule.max_paired for ways, rule in rules.items()}
     assert limits == {2: 1000, 100: 1000, 131: 1000, 150: 873, 256: 512, 257: 0}
-    assert [rules[150].without_pairs(rows) for rows in (873, 874)] == [False, True]
+    assert [rules[150].is_large(rows) for rows in (873, 874)] == [False, True]
     fewer = Settings.of(TailClassifier(device="cpu", max_support=200), 0)
     assert ReadingRule.of(fewer, 150, 64).max_paired == 200
 
@@ -156,7 +162,7 @@ def test_few_rows_of_many_classes_are_read_by_the_whole_model() -> None:
 def test_what_cannot_be_read_whole_is_reduced(parameters: dict[str, object], pooled: bool) -> None:
     settings = Settings.of(TailClassifier(device="cpu", max_support=40, **parameters), 0)
     rule = ReadingRule.of(settings, 3, 64, pooled=pooled)
-    assert (rule.max_paired, rule.larger_whole) == (40, False)
+    assert (rule.max_paired, rule.reads_large) == (40, False)
     assert [rule.kept(rows, 3) for rows in (40, 41, 100)] == [40, 39, 39]
     boundless = Settings.of(TailClassifier(device="cpu", max_support=None), 0)
     assert ReadingRule.of(boundless, 3, 64).in_pairs(10**9)

@@ -65,6 +65,22 @@ def test_equal_rows_are_zero_though_their_mean_is_rounded(value: float, rows: in
     assert (scale(torch.zeros(1, 1, 2)) == 0).all()
 
 
+@pytest.mark.parametrize("normalisation", [Normalisation.SUPPORT, Normalisation.LENGTH])
+@pytest.mark.parametrize("size", [1.0, 1e-200, 1e200])
+def test_chunks_of_rows_have_the_scale_of_all(size: float, normalisation: Normalisation) -> None:
+    support = size * (3 + torch.randn(2, 7, 4, generator=stream(0), dtype=torch.float64))
+    whole = FeatureScale.of(support, normalisation, 16)
+    chunks = FeatureScale.of_chunks(torch.split(support, 3, dim=1), normalisation, 16)
+    torch.testing.assert_close(chunks.centre, whole.centre)
+    torch.testing.assert_close(chunks.scale, whole.scale)
+
+
+def test_many_chunks_are_added_in_double_precision() -> None:
+    support = torch.full((1, 200, 1), 123.456)
+    chunks = torch.split(support, 1, dim=1)
+    assert FeatureScale.of_chunks(chunks, Normalisation.SUPPORT).scale.isinf().all()
+
+
 def test_a_feature_beyond_all_bounds_stays_finite_when_squared() -> None:
     scale = FeatureScale.of(torch.tensor([[[0.0], [1.0]]]), Normalisation.SUPPORT)
     assert scale(torch.tensor([[[1e30]]])).square().isfinite().all()

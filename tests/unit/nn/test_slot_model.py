@@ -82,7 +82,7 @@ def test_more_classes_than_slots_are_refused() -> None:
 @pytest.mark.parametrize("normalisation", Normalisation)
 def test_a_model_that_measures_in_the_supports_scale_says_so(normalisation: Normalisation) -> None:
     support = random_support((2, 2))
-    scale = Recorder(config(normalisation=normalisation)).preconditioner(support)
+    scale = Recorder(config(normalisation=normalisation)).preconditioner([support.features])
     assert (scale is None) == (normalisation is Normalisation.NONE)
     if scale is not None:
         expected = FeatureScale.of(support.features, normalisation)

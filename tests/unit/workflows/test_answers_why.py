@@ -57,7 +57,7 @@ def test_only_the_least_sure_are_explained(monkeypatch: pytest.MonkeyPatch, limi
 
 
 def test_what_was_averaged_is_shared_among_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unitail.estimator.support_size.takes_many", lambda *_: False)
+    monkeypatch.setattr("unitail.estimator.support_size.takes_large", lambda *_: False)
     monkeypatch.setattr("unitail.estimator.support_size.support_limit", lambda *_: 2)
     examples = read_labelled(Path("known.csv"))
     items = read_unlabelled([Path("new.csv")], like=examples)

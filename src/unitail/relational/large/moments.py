@@ -18,8 +18,14 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from unitail.nn.episode_model import FeatureScale
-from unitail.relational.geometry import Centre, centres_to_mean, lengths_and_directions, safe_ratio
+from unitail.nn.episode_model import FeatureScale, Normalisation
+from unitail.relational.geometry import (
+    Centre,
+    centres_to_mean,
+    lengths_and_directions,
+    safe_ratio,
+    share_of_chance,
+)
 from unitail.relational.weighing import MIN_SQUARE
 
 CHUNK = 2**22
@@ -143,29 +149,13 @@ class Moments:
         ].squeeze(1)
 
 
-def measured_scale(features: Tensor) -> FeatureScale:
-    """Return the scale of rows (n, d_T), as `FeatureScale.of` does, but in chunks."""
-    chunks = torch.split(features, max(1, CHUNK // features.shape[1]))
-    count, width = features.shape
-    total = torch.zeros(width, dtype=torch.float64, device=features.device)
-    for chunk in chunks:
-        total += chunk.double().sum(dim=0)
-    centre = (total / count).to(features.dtype)
-    peak = torch.stack([(chunk - centre).abs().amax() for chunk in chunks]).amax()
-    largest = torch.stack([chunk.abs().amax() for chunk in chunks]).amax()
-    if peak <= 8 * torch.finfo(features.dtype).eps * largest:  # equal rows have no scale
-        return FeatureScale(centre.view(1, 1, -1), torch.full_like(peak, torch.inf).view(1, 1, 1))
-    squares = sum(float(((chunk - centre) / peak).double().pow(2).sum()) for chunk in chunks)
-    rms = peak * (squares / (count * width)) ** 0.5
-    return FeatureScale(centre.view(1, 1, -1), rms.view(1, 1, 1))
-
-
 def _scale(rows: LabelledRows) -> tuple[FeatureScale, Tensor]:
     """Return the scale of all rows, and the sum of squares of the scaled ones."""
-    scale = measured_scale(rows.features)
+    chunks = [features[None] for features, _ in rows.chunks()]
+    scale = FeatureScale.of_chunks(chunks, Normalisation.SUPPORT)
     squares = torch.zeros(1, 1, 1, dtype=torch.float64, device=rows.features.device)
-    for features, _ in rows.chunks():
-        squares += scale(features[None]).double().pow(2).sum()
+    for chunk in chunks:
+        squares += scale(chunk).double().pow(2).sum()
     return scale, squares.to(scale.centre.dtype)
 
 
@@ -182,9 +172,8 @@ def _direction(rows: LabelledRows, scale: FeatureScale, to_mean: Tensor, *, orig
         off_origin += units.pow(2).sum()
     count = len(rows.features)
     mean = total / count
-    square = mean.pow(2).sum(dim=-1, keepdim=True)
-    chance = (off_origin - count * square) / (max(1, count - 1) * count)
-    estimate: Tensor = (1 - safe_ratio(chance, square)).clamp_min(0) * mean
+    squares = off_origin - count * mean.pow(2).sum(dim=-1, keepdim=True)
+    estimate: Tensor = (1 - share_of_chance(mean, squares, count)) * mean
     return estimate.to(to_mean.dtype)
 
 

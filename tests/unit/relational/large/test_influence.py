@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from unitail.framework.episode import Support
-from unitail.learners.large_hypothesis import read_many
+from unitail.learners.large_hypothesis import read_large
 from unitail.randomness import stream
 from unitail.relational.config import PRESETS
 from unitail.relational.large import first_answer, gaussians
@@ -38,7 +38,7 @@ def test_they_are_those_of_pairs() -> None:
     read = model.read(support, model.draw(support, stream(0)))
     expected = model.contributions(read, queries, CLASSES).values
     order = torch.randperm(45, generator=stream(3))
-    values = read_many(model, support, order).contributions(queries, CLASSES).double()
+    values = read_large(model, support, order).contributions(queries, CLASSES).double()
     assert (values - expected).abs().max() < 0.02 * expected.abs().max()
 
 

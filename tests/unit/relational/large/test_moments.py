@@ -1,11 +1,10 @@
 import pytest
 import torch
 
-from unitail.nn.episode_model import FeatureScale, Normalisation
 from unitail.randomness import stream
 from unitail.relational.geometry import Geometry
 from unitail.relational.large import moments
-from unitail.relational.large.moments import LabelledRows, Moments, Span, measured_scale
+from unitail.relational.large.moments import LabelledRows, Moments, Span
 
 
 def rows(classes: list[int]) -> LabelledRows:
@@ -31,20 +30,6 @@ def test_sums_tell_what_pairs_tell(
     torch.testing.assert_close(own.mean_distance, geometry.mean_distance.squeeze())
     seen = own.see(support.features)
     torch.testing.assert_close(seen @ seen.mT, compared.cosines[:, 0], rtol=0, atol=1e-9)
-
-
-@pytest.mark.parametrize("size", [1.0, 1e-200, 1e200])
-def test_the_scale_is_the_usual_one(size: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(moments, "CHUNK", 8)
-    features = size * rows([0, 1, 2, 0]).features
-    usual = FeatureScale.of(features[None], Normalisation.SUPPORT)
-    own = measured_scale(features)
-    torch.testing.assert_close(own.centre, usual.centre)
-    torch.testing.assert_close(own.scale, usual.scale)
-
-
-def test_equal_rows_have_no_scale() -> None:
-    assert measured_scale(torch.full((5, 3), 0.1)).scale.isinf().all()
 
 
 def test_a_span_keeps_all_lengths_and_angles_with_the_rows() -> None:

@@ -67,6 +67,11 @@ class CamlConfig:
         return self.feature_dim + self.label_dim
 
     @property
+    def num_layers(self) -> int:
+        """Number of transformer layers."""
+        return self.layers
+
+    @property
     def max_ways(self) -> int:
         """C."""
         return self.classes

@@ -70,6 +70,11 @@ class GpiclConfig:
         )
 
     @property
+    def num_layers(self) -> int:
+        """Number of transformer layers."""
+        return self.layers
+
+    @property
     def max_ways(self) -> int:
         """The width of the one-hot labels."""
         return self.classes

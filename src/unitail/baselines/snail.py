@@ -70,6 +70,11 @@ class SnailConfig:
         )
 
     @property
+    def num_layers(self) -> int:
+        """Number of attention blocks."""
+        return len(self.key_dims)
+
+    @property
     def max_support(self) -> int:
         """Largest number of support examples."""
         return self.most_support

@@ -131,9 +131,8 @@ def _build_for(config: ModelConfig, path: Path) -> AnyModel:
     """Build the network for a weights file, after checking the shapes in the file."""
     with safe_open(regular(path), framework="pt") as file:
         shapes = [file.get_slice(name).get_shape() for name in file.keys()]  # noqa: SIM118
-    layers = max(getattr(config, name, 0) for name in ("layers", "joint_layers"))
-    if layers > len(shapes):
-        raise ValueError(f"{len(shapes)} tensors for {layers} layers")
+    if config.num_layers > len(shapes):
+        raise ValueError(f"{len(shapes)} tensors for {config.num_layers} layers")
     with _Bounded(sum(map(math.prod, shapes))):
         return build_model(config)
 

@@ -93,7 +93,7 @@ class InContextHypothesis:
     def _contributions(self, query_features: Tensor, classes: Tensor) -> Tensor:
         features = self.convert(query_features, "query")
         classes = classes.to(features.device)
-        values = [self.model.contributions(read, features, classes).values for read in self.reads]
+        values = [self.model.contributions(read, features, classes) for read in self.reads]
         return torch.stack(values).mean(dim=0)
 
     def _answer(self, query_features: Tensor) -> Tensor:

@@ -160,6 +160,11 @@ class ModelConfig(Protocol):
         """Largest number of support examples, or None without a limit."""
         ...
 
+    @property
+    def num_layers(self) -> int:
+        """Number of layers, each of which has weights of its own."""
+        ...
+
 
 class EpisodeDraw(Protocol):
     """All random choices for a batch of episodes, as a value."""
@@ -189,16 +194,6 @@ class ReadEpisodes(Protocol):
 
 Drawn = TypeVar("Drawn", bound=EpisodeDraw)
 Read = TypeVar("Read", bound=ReadEpisodes)
-
-
-@dataclass(frozen=True, eq=False)
-class Contributions:
-    """What each labelled row adds to the score of one class for each query."""
-
-    values: Tensor
-    """(B, m, n)."""
-    score: Tensor
-    """Score of the class, minus the mean over all classes, (B, m)."""
 
 
 class ShardUnit(nn.Module):
@@ -346,8 +341,11 @@ class EpisodeModel(nn.Module, ABC, Generic[Drawn, Read]):
         check_query_fits(read.support, query_features)
         return self._answer(read, query_features)
 
-    def contributions(self, read: Read, queries: Tensor, classes: Tensor) -> Contributions:
-        """Return what each labelled row adds to scores of classes (B, m) for isolated queries."""
+    def contributions(self, read: Read, queries: Tensor, classes: Tensor) -> Tensor:
+        """Return what each labelled row adds to the scores of classes (B, m): (B, m, n).
+
+        Queries must be isolated. Scores are relative to the mean over all classes.
+        """
         check_query_fits(read.support, queries)
         return self._contributions(read, queries, classes)
 
@@ -356,7 +354,7 @@ class EpisodeModel(nn.Module, ABC, Generic[Drawn, Read]):
         """Whether the model can attribute its answers to labelled rows, see `contributions`."""
         return type(self)._contributions is not EpisodeModel._contributions
 
-    def _contributions(self, read: Read, queries: Tensor, classes: Tensor) -> Contributions:
+    def _contributions(self, read: Read, queries: Tensor, classes: Tensor) -> Tensor:
         raise CannotSolve(
             "the model cannot attribute its answers to labelled rows",
             got=type(self).__name__,

@@ -34,6 +34,11 @@ class SlotConfig(Protocol):
         ...
 
     @property
+    def num_layers(self) -> int:
+        """Number of layers, each of which has weights of its own."""
+        ...
+
+    @property
     def normalisation(self) -> Normalisation:
         """How features are scaled before the projection."""
         ...

@@ -77,6 +77,11 @@ class RelationalConfig:
                 "visibility is unknown", got=self.visibility, allowed=", ".join(VISIBILITIES)
             )
 
+    @property
+    def num_layers(self) -> int:
+        """Number of blocks, those for joint answers included."""
+        return self.layers + self.joint_layers
+
     @cached_property
     def relations(self) -> int:
         """Number of channels of relations for each pair of vectors."""

@@ -25,7 +25,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unitail.nn.episode_model import Contributions
 from unitail.relational.geometry import Centre
 from unitail.relational.regressions import (
     NUM_RIDGES,
@@ -47,13 +46,12 @@ Correction = Callable[[Tensor], Tensor]
 
 def contributions(
     frame: Frame, weights: Weights, features: Tensor, classes: Tensor, correct: Correction
-) -> Contributions:
-    """Split the scores of classes (B, m) for queries (B, m, d_T) into contributions of rows."""
-    values, score = _first_answer(frame, weights, features, classes)
+) -> Tensor:
+    """Return what labelled rows add to the scores of classes (B, m) for queries (B, m, d_T)."""
+    values = _first_answer(frame, weights, features, classes)
     ones = torch.ones(*classes.shape, frame.geometry.vectors.shape[1]).to(values)
-    score = score + _above_mean(correct(ones), classes).to(score)
     slopes = integrated_slopes(correct, ones, classes)
-    return Contributions(values + slopes[..., : values.shape[2]], score)
+    return values + slopes[..., : values.shape[2]]
 
 
 def integrated_slopes(correct: Correction, ones: Tensor, classes: Tensor) -> Tensor:
@@ -67,15 +65,12 @@ def integrated_slopes(correct: Correction, ones: Tensor, classes: Tensor) -> Ten
     return slopes
 
 
-def _first_answer(
-    frame: Frame, weights: Weights, features: Tensor, classes: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Return what rows add to the first answer (B, m, n), and its scores (B, m)."""
+def _first_answer(frame: Frame, weights: Weights, features: Tensor, classes: Tensor) -> Tensor:
+    """Return what rows add to the first answer: (B, m, n)."""
     row_weights, targets = _weights_and_targets(frame, features)
     scores = row_weights @ targets / frame.units  # (B, candidates, m, K)
     limit = largest_score(scores.shape[3])
     clipped = scores.clamp(-limit, limit)
-    answer = _above_mean(weights.first_answer(clipped), classes)
     # Where a score is clipped, the contributions of all rows shrink by the same factor.
     index = classes.unsqueeze(1).expand(-1, scores.shape[1], -1).unsqueeze(-1)
     raw, used = scores.gather(3, index), clipped.gather(3, index)
@@ -85,7 +80,7 @@ def _first_answer(
     for number in range(scores.shape[1]):
         target = targets[:, number].gather(2, index).mT  # (B, m, n)
         values += factors[:, number] / frame.units[:, number] * row_weights[:, number] * target
-    return values, answer
+    return values
 
 
 def _weights_and_targets(frame: Frame, features: Tensor) -> tuple[Tensor, Tensor]:

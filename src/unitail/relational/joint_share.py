@@ -38,19 +38,20 @@ COPIES = 1e-12
 """Largest difference between the projections of copies, relative to the largest projection."""
 
 
-def never_yields(rows: int, ways: int, width: int) -> bool:
-    """Return whether joint answers have weight one whatever the labelled rows are."""
-    return rows == ways and (ways > 2 or width >= MIN_LIMITED_WIDTH)
+def share_by_size(rows: int, ways: int, width: int) -> float | None:
+    """Return the weight of joint answers where no row can be left out, else None."""
+    if rows > ways:
+        return None
+    return float(ways > 2 or width >= MIN_LIMITED_WIDTH)
 
 
 @torch.no_grad()
 def joint_share(frame: Frame) -> Tensor:
-    """Return the weight of joint answers, from a support that was read by itself: (B, 1, 1)."""
+    """Return the weight of joint answers, from a support that was read by itself: (B, 1, 1).
+
+    Some class must have more than one row; for others see `share_by_size`.
+    """
     n, ways = frame.labels.shape[1:]
-    if n == ways:
-        width = frame.geometry.vectors.shape[2]
-        share = float(never_yields(n, ways, width))
-        return frame.labels.new_full((len(frame.labels), 1, 1), share)
     cosines = frame.geometry.compare_seen().cosines[Centre.DIRECTION][:, :n, :n]
     labels = frame.labels.to(cosines)
     counts = labels / _copies(frame.geometry.vectors[:, :n], labels)

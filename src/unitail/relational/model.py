@@ -16,7 +16,6 @@ from torch import Tensor, nn
 from unitail.framework.episode import Support
 from unitail.framework.learner import Paradigm
 from unitail.nn.episode_model import (
-    Contributions,
     EpisodeModel,
     FeatureScale,
     Normalisation,
@@ -31,7 +30,7 @@ from unitail.relational.block import EVERY_CLASS, ClassList, FusedBlock, LayerCa
 from unitail.relational.class_lists import FewClasses, most_promising
 from unitail.relational.config import VISIBILITIES, FeaturesAs, RelationalConfig
 from unitail.relational.influence import contributions
-from unitail.relational.joint_share import joint_share, never_yields
+from unitail.relational.joint_share import joint_share, share_by_size
 from unitail.relational.regressions import NUM_CANDIDATES, NUM_OPERATORS, are_many, constants
 from unitail.relational.relations import Frame, LabelFreeFit, Relations, relate
 from unitail.relational.weighing import Weighing, Weights
@@ -220,6 +219,8 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
 
     def _read_pool(self, support: Support, draw: RelationalDraw, pool: Tensor) -> ReadRelations:
         """Read support and pool together, like a support and joint queries."""
+        if self._share_by_size(support) == 0:
+            return self._read(support, draw, Visibility.ISOLATED)
         features = torch.cat([at_least_float32(x) for x in (support.features, pool)], dim=1)
         seen, relations = self._relate(support, features)
         states = self._initial_states(seen.labels, seen.frame.geometry.vectors, draw)
@@ -231,13 +232,19 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
 
     def _with_isolated(self, read: ReadRelations) -> ReadRelations:
         """Also read the support by itself, if joint answers may yield to isolated ones."""
-        support = read.support
-        size = support.num_support, support.ways, support.features.shape[2]
-        if not self.config.joint_yields or never_yields(*size):
+        share = self._share_by_size(read.support)
+        if share == 1:
             return read
-        isolated = self._read(support, read.draw, Visibility.ISOLATED)
+        isolated = self._read(read.support, read.draw, Visibility.ISOLATED)
+        if share == 0:
+            return isolated
         assert isolated.seen is not None
         return replace(read, isolated=isolated, joint_share=joint_share(isolated.seen.frame))
+
+    def _share_by_size(self, support: Support) -> float | None:
+        """Return the weight of joint answers where it depends on no labelled row, else None."""
+        size = support.num_support, support.ways, support.feature_dim
+        return share_by_size(*size) if self.config.joint_yields else 1.0
 
     def _answer(self, read: ReadRelations, query_features: Tensor) -> Tensor:
         scores = self._answer_from(read, query_features)
@@ -260,19 +267,13 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
         candidates = relations.candidates[:, :, num_seen:]
         return self._scores(states[:, num_seen:], candidates, seen.weights)
 
-    def _contributions(
-        self, read: ReadRelations, queries: Tensor, classes: Tensor
-    ) -> Contributions:
+    def _contributions(self, read: ReadRelations, queries: Tensor, classes: Tensor) -> Tensor:
         joint = self._contributions_from(read, queries, classes)
         if read.isolated is None:
             return joint
-        isolated = self._contributions_from(read.isolated, queries, classes)
-        score = read.blend(isolated.score.unsqueeze(2), joint.score.unsqueeze(2)).squeeze(2)
-        return Contributions(read.blend(isolated.values, joint.values), score)
+        return read.blend(self._contributions_from(read.isolated, queries, classes), joint)
 
-    def _contributions_from(
-        self, read: ReadRelations, queries: Tensor, classes: Tensor
-    ) -> Contributions:
+    def _contributions_from(self, read: ReadRelations, queries: Tensor, classes: Tensor) -> Tensor:
         seen = read.seen
         assert seen is not None, "contributions are for isolated queries"
         relations = seen.frame.relate(queries).to(self.unknown.dtype)

@@ -59,6 +59,11 @@ class TailConfig:
         )
 
     @property
+    def num_layers(self) -> int:
+        """Number of transformer layers."""
+        return self.layers
+
+    @property
     def max_ways(self) -> int:
         """M."""
         return self.dictionary_size

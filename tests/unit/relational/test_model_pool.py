@@ -99,8 +99,12 @@ def test_with_one_row_of_two_classes_in_few_columns_all_yields(
     together = network()(episode, draw, visibility, pool)
     alone = network()(episode, draw, Visibility.ISOLATED)
     assert not torch.allclose(together, alone)
-    expected = alone if (ways == 2 and width < 32) else together
-    torch.testing.assert_close(answers, expected)
+    yields = ways == 2 and width < 32
+    torch.testing.assert_close(answers, alone if yields else together)
+    read = network(joint_yields=True).read(episode.support, draw, visibility, pool)
+    assert (read.visibility is Visibility.ISOLATED and not read.pooled) == (yields), (
+        "nothing is read jointly whose weight is zero"
+    )
 
 
 def test_an_answer_depends_on_no_other_query_nor_on_their_order_or_number() -> None:

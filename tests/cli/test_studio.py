@@ -78,7 +78,9 @@ def test_files_that_vanish_while_they_are_exported_are_reported(
         return path
 
     monkeypatch.setattr(Results, "write", then_one_vanishes)
-    monkeypatch.setattr("unitail.cli.studio._open", lambda source, *_, **_how: open_studio(source))
+    monkeypatch.setattr(
+        "unitail.cli.studio._open", lambda _, source, *_args, **_how: open_studio(source)
+    )
     targets = ["--out", tmp_path / "a.csv", "--sort-into", tmp_path / "sorted"]
     arguments = ["studio", "export", folder, *targets]
     result = CliRunner().invoke(app, [str(each) for each in arguments])

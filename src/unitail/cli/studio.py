@@ -3,7 +3,7 @@
 import errno
 import socket
 import webbrowser
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,7 +85,7 @@ def serve(
     console = Console()
     with _bound(place.host, place.port) as listener:
         print_lines(console, f"Opening {shown(source.resolve().name)} ...")
-        studio = _open(source, project, **how)
+        studio = _open(console, source, project, **how)
         from unitail.studio.app import make_app
         from unitail.studio.schema import studio_folder
         from unitail.studio.server import make_server
@@ -109,14 +109,12 @@ def write(
     source: Path,
     project: str | None,
     targets: Targets,
-    *,
-    label_column: str,
     **how: Any,  # noqa: ANN401 - as `_open` takes it
 ) -> None:
     """Write the labels and answers of a studio to the targets."""
     targets.check(source)
     console = Console()
-    studio = _open(source, project, label_column=label_column, **how)
+    studio = _open(console, source, project, **how)
     from unitail.studio.exports import LABELS, ResultKind
 
     with bar("encoding", len(studio.catalogue)) as on_progress:
@@ -131,7 +129,7 @@ def write(
     results = studio.results()
     for path in targets.out:
         kind = ResultKind.REPORT if path.suffix.lower() in PAGES else ResultKind.TABLE
-        results.write(kind, path, label_column=label_column)
+        results.write(kind, path)
         print_lines(console, f"All answers are in {path}.")
     if targets.save is not None:
         results.write(ResultKind.CLASSIFIER, targets.save)
@@ -160,29 +158,24 @@ def write(
 
 
 def _open(
+    console: Console,
     source: Path,
     project: str | None,
     *,
-    encoder: str | None,
-    modality: str | None,
-    label_column: str,
-    content_column: str | None,
+    options: Mapping[str, Any],
     use_cache: bool,
     device: str,
 ) -> "Studio":
-    """Read the items and open the database of their labels."""
+    """Read the items and open the database of their labels; options apply to later calls, too."""
     optional("sqlalchemy", extra="studio")
-    from unitail.studio.catalogue import Catalogue
-    from unitail.studio.schema import database_of
-    from unitail.studio.store import Store
+    from unitail.studio.project import Settings, open_project
     from unitail.studio.studio import Studio
 
-    catalogue = Catalogue.read(
-        source, label_column=label_column, content_column=content_column, modality=modality
-    )
+    opened = open_project(source, project, Settings(**options))
+    print_lines(console, *(f"Note: {note}." for note in opened.notes))
     cache = default_cache() if use_cache else None
-    store = Store(database_of(source, project))
-    return Studio(catalogue, store, encoder=encoder, cache=cache, device=device)
+    encoder = opened.settings.encoder
+    return Studio(opened.catalogue, opened.store, encoder=encoder, cache=cache, device=device)
 
 
 def _print_items(console: Console, catalogue: "Catalogue") -> None:

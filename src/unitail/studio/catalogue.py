@@ -45,6 +45,8 @@ class Catalogue:
     keys: tuple[str, ...]
     table_labels: Mapping[int, str]
     """Labels from the table's own label column, by place."""
+    label_column: str = "label"
+    """Name of this column, also in exported tables."""
     places: dict[str, int] = field(init=False)
     """The place of each key."""
 
@@ -59,21 +61,21 @@ class Catalogue:
         label_column: str = "label",
         content_column: str | None = None,
         modality: str | None = None,
+        columns: Mapping[str, str] | None = None,
     ) -> "Catalogue":
-        """Read the items of a folder or table; the modality is recognised as in `predict`."""
-        if not source.is_dir() and not is_table(source):
-            raise InvalidInput(
-                f"{shown(source)} cannot be opened in a studio",
-                got="another file" if source.exists() else "no such file or folder",
-                allowed="a folder of images, texts or sounds, or a table",
-            )
-        items = read_unlabelled([source], ReadOptions(label_column, content_column, modality))
+        """Read the items of a folder or table.
+
+        The modality, and the kinds of columns that are not named, are recognised as in `predict`.
+        """
+        require_source(source)
+        options = ReadOptions(label_column, content_column, modality, columns or {})
+        items = read_unlabelled([source], options)
         table_labels = {
             record.item: record.label
             for record in items.records
             if record.item is not None and record.label
         }
-        return cls(source, items, _distinct(_keys(source, items)), table_labels)
+        return cls(source, items, _distinct(_keys(source, items)), table_labels, label_column)
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -161,6 +163,16 @@ class Catalogue:
                 return {}
             tops.setdefault(top, []).append(place)
         return tops if 2 <= len(tops) <= MAX_FOLDER_CLASSES else {}
+
+
+def require_source(source: Path) -> None:
+    """Raise if this is neither a folder nor a table."""
+    if not source.is_dir() and not is_table(source):
+        raise InvalidInput(
+            f"{shown(source)} cannot be opened in a studio",
+            got="another file" if source.exists() else "no such file or folder",
+            allowed="a folder of images, texts or sounds, or a table",
+        )
 
 
 def _holds_texts(column: Any) -> bool:  # noqa: ANN401 - of pandas

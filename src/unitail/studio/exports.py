@@ -80,6 +80,8 @@ class Results:
     examples: LabelledItems
     answers: Answers
     source: Path
+    label_column: str
+    """Name of the column of labels in tables and reports."""
 
     @classmethod
     def of(
@@ -125,9 +127,10 @@ class Results:
             examples,
             replace(answers, unreadable=unreadable),
             catalogue.source,
+            catalogue.label_column,
         )
 
-    def write(self, kind: ResultKind, target: Path, *, label_column: str = "label") -> Path:
+    def write(self, kind: ResultKind, target: Path) -> Path:
         """Write a file, or the folder of a classifier, atomically; return its path."""
         match kind:
             case ResultKind.REPORT:
@@ -137,12 +140,12 @@ class Results:
                     target,
                     title=f"Answers for {self.source.name}",
                     examples=self.examples,
-                    label_column=label_column,
+                    label_column=self.label_column,
                 )
             case ResultKind.CLASSIFIER:
                 self.classifier.save(target)
             case _:
-                write_answers(self.answers, self.queries, target, label_column=label_column)
+                write_answers(self.answers, self.queries, target, label_column=self.label_column)
         return target
 
     def sort_into(self, target: Path, by: SortBy) -> SortResult:

@@ -24,7 +24,7 @@ POOL, MIN_POOL = 200, 20
 MAX_POOLED = 500
 """Largest number of labels to use a pool for: with more, it helps little and takes long."""
 
-MAX_IMMEDIATE = 400
+MAX_IMMEDIATE = 300
 """Largest number of labels that answers are based on which somebody waits for."""
 MIN_OF_CLASS = 5
 """Labels of each class among them, if it has as many, however old they are."""

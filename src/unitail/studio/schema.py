@@ -1,4 +1,4 @@
-"""The tables of a studio: classes, labels and the history of actions, in SQLite or PostgreSQL.
+"""The tables of a studio: classes, labels, history and settings, in SQLite or PostgreSQL.
 
 Every action has a number, the revision, and every row holds the revision that last changed it.
 Rows are never removed: a removed label has no class, a deleted class is marked as deleted. So a
@@ -66,20 +66,38 @@ ACTIONS = sa.Table(
     sa.Column("undone", sa.Integer, nullable=True),
 )
 
+SETTINGS = sa.Table(
+    "settings",
+    METADATA,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("value", sa.Text, nullable=False),
+)
+"""How the items are read, each value as JSON; databases of earlier versions have none."""
+
 
 def database_of(source: Path, project: str | None) -> str:
     """Return the URL of a database: `project` is a file, a URL, or None for the default file."""
     if project is not None and "://" in project:
         return project
-    path = studio_folder(source) / _file_of(source) if project is None else Path(project)
+    path = _database_file(source, project)
     with disk_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
     return f"sqlite:///{path.resolve()}"
 
 
+def exists(source: Path, project: str | None) -> bool:
+    """Return whether the database's file exists; any server is assumed to."""
+    is_url = project is not None and "://" in project
+    return is_url or _database_file(source, project).exists()
+
+
 def studio_folder(source: Path) -> Path:
     """Return the folder in which a project keeps its own files."""
     return (source if source.is_dir() else source.parent) / FOLDER
+
+
+def _database_file(source: Path, project: str | None) -> Path:
+    return studio_folder(source) / _file_of(source) if project is None else Path(project)
 
 
 def _file_of(source: Path) -> str:

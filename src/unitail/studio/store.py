@@ -5,11 +5,13 @@ since, nothing is written, and `Conflict` carries the newer rows. Writers take t
 first increments the revision, so other writers wait for the lock on that row.
 """
 
+import json
 import unicodedata
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.exc import DatabaseError, InterfaceError, OperationalError
@@ -31,7 +33,9 @@ from unitail.studio.changes import (
 from unitail.studio.schema import (
     ACTIONS,
     CLASSES,
+    COUNTERS,
     LABELS,
+    SETTINGS,
     WRITES,
     damage,
     damaged,
@@ -95,6 +99,22 @@ class Store:
                 tuple(ClassRow(**row) for row in classes.mappings()),
                 tuple(LabelRow(**row) for row in labels.mappings()),
             )
+
+    def settings(self) -> dict[str, Any]:
+        """Return the stored settings by name; empty if there are none yet."""
+        with self._reading() as connection:
+            rows = connection.execute(sa.select(SETTINGS))
+            return {row.name: json.loads(row.value) for row in rows}
+
+    def save_settings(self, settings: Mapping[str, Any]) -> None:
+        """Replace the stored settings; values must be serialisable as JSON."""
+        self._require_file()
+        rows = [{"name": name, "value": json.dumps(value)} for name, value in settings.items()]
+        with self._translated_errors(), self._writer.begin() as connection:
+            # Two who open a new project at once take turns, as writers of actions do.
+            connection.execute(sa.update(COUNTERS).values(value=COUNTERS.c.value))
+            connection.execute(sa.delete(SETTINGS))
+            connection.execute(SETTINGS.insert(), rows)
 
     # Actions.
 

@@ -51,7 +51,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     address: str = request.getfixturevalue("postgres")
     engine = sa.create_engine(address)
     with engine.begin() as connection:
-        for table in ("counters", "classes", "labels", "actions"):
+        for table in ("counters", "classes", "labels", "actions", "settings"):
             connection.execute(sa.text(f"DROP TABLE IF EXISTS {table}"))
     engine.dispose()
     return address

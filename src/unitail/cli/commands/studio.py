@@ -42,6 +42,10 @@ Project = Annotated[
         ".unitail/studio.db in FOLDER.",
     ),
 ]
+LabelColumn = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="Column of a table that holds the labels. Default: label."),
+]
 
 
 @app.command(OPEN, cls=PlainCommand)
@@ -70,7 +74,7 @@ def open_studio(
     ] = False,
     encoder: options.Encoder = None,
     modality: options.Modality = None,
-    label_column: options.LabelColumn = "label",
+    label_column: LabelColumn = None,
     content_column: options.ContentColumn = None,
     no_cache: options.NoCache = False,
     device: options.Device = "auto",
@@ -80,7 +84,8 @@ def open_studio(
     Name some classes and label a few items of each; the model sorts all others
     at once. Look at the doubtful ones and correct them. The page shows a label
     only after it is saved, so you can close the page or stop the command with
-    Ctrl-C at any time.
+    Ctrl-C at any time. Options for reading and encoding are stored with the
+    labels: later calls, and `studio export`, use them again.
     """
     from unitail.cli.studio import Place, serve
 
@@ -88,10 +93,12 @@ def open_studio(
         folder,
         project,
         Place(host=host, port=port, token=token, browser=not no_browser),
-        encoder=encoder,
-        modality=modality,
-        label_column=label_column,
-        content_column=content_column,
+        options={
+            "encoder": encoder,
+            "modality": modality,
+            "label_column": label_column,
+            "content_column": content_column,
+        },
         use_cache=not no_cache,
         device=device,
     )
@@ -125,7 +132,7 @@ def export(
     project: Project = None,
     encoder: options.Encoder = None,
     modality: options.Modality = None,
-    label_column: options.LabelColumn = "label",
+    label_column: LabelColumn = None,
     content_column: options.ContentColumn = None,
     no_cache: options.NoCache = False,
     device: options.Device = "auto",
@@ -141,10 +148,12 @@ def export(
         folder,
         project,
         Targets(out or [], sort_into, sort_by, save),
-        encoder=encoder,
-        modality=modality,
-        label_column=label_column,
-        content_column=content_column,
+        options={
+            "encoder": encoder,
+            "modality": modality,
+            "label_column": label_column,
+            "content_column": content_column,
+        },
         use_cache=not no_cache,
         device=device,
     )

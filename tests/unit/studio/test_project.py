@@ -1,0 +1,128 @@
+"""Settings that are stored with the labels: what was labelled is in view whenever it is opened."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from unitail.encoders.encoder import Modality
+from unitail.errors import InvalidConfig, InvalidInput
+from unitail.studio.catalogue import Catalogue
+from unitail.studio.project import Project, Settings, open_project
+
+TEXTS = "title,body,label,other\n" + "".join(
+    f"Mr {n},this is the long text of a letter about {n},{'ab'[n % 2]},{n}\n" for n in range(8)
+)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "two.csv"
+    path.write_text(TEXTS)
+    return path
+
+
+def reopened(source: Path, project: str | None = None, **given: str) -> Project:
+    """Open a project, and close its database."""
+    opened = open_project(source, project, Settings(**given))  # type: ignore[arg-type]
+    opened.store.close()
+    return opened
+
+
+def label_some(source: Path, **given: str) -> set[str]:
+    """Label the first two items, and return their keys."""
+    opened = open_project(source, None, Settings(**given))  # type: ignore[arg-type]
+    keys = opened.catalogue.keys[:2]
+    opened.store.label_by_name(dict(zip(keys, ("one", "two"), strict=True)))
+    opened.store.close()
+    return set(keys)
+
+
+def test_a_table_is_read_as_when_it_was_first_opened(table: Path) -> None:
+    keys = label_some(table, content_column="body", label_column="other")
+    for _ in range(2):
+        again = reopened(table)
+        assert keys <= set(again.catalogue.places)
+        assert again.catalogue.modality is Modality.TEXT
+        assert again.catalogue.label_column == "other"
+        assert again.notes == ()
+
+
+def test_what_was_recognised_is_not_guessed_again(table: Path) -> None:
+    """With more rows a number identifies none, and a table of texts becomes one of rows."""
+
+    def write(numbers: list[int]) -> None:
+        rows = (f"{n},this is a long text of many words: {r}\n" for r, n in enumerate(numbers))
+        table.write_text("number,body\n" + "".join(rows))
+
+    write(list(range(30)))
+    keys = label_some(table)
+    write([*range(30), *[1, 2, 3] * 30])
+    assert Catalogue.read(table).modality is Modality.TABLE
+    again = reopened(table)
+    assert again.catalogue.modality is Modality.TEXT
+    assert keys <= set(again.catalogue.places)
+
+
+@pytest.mark.parametrize(
+    ("given", "got"),
+    [
+        ({"content_column": "title"}, "got --content-column title; allowed: body, as for the 2"),
+        ({"label_column": "x"}, "got --label-column x; allowed: label, as for the 2 labels so far"),
+        ({"modality": "table"}, "got --modality table; allowed: text"),
+    ],
+)
+def test_an_option_that_would_hide_labels_is_refused(
+    table: Path, given: dict[str, str], got: str
+) -> None:
+    keys = label_some(table, content_column="body")
+    with pytest.raises(InvalidConfig, match=got) as refused:
+        reopened(table, **given)
+    assert "or keep other labels elsewhere with --project FILE" in str(refused.value)
+    same = reopened(table, content_column="body", label_column="label", modality="text")
+    assert keys <= set(same.catalogue.places)
+    elsewhere = reopened(table, str(table.parent / "other.db"), content_column="title")
+    assert elsewhere.catalogue.items.content_column == "title"
+
+
+def test_without_labels_another_option_begins_anew(table: Path) -> None:
+    reopened(table, content_column="body")
+    assert reopened(table, content_column="title").settings.content_column == "title"
+    assert reopened(table, modality="table").catalogue.modality is Modality.TABLE
+    assert reopened(table).catalogue.modality is Modality.TABLE
+
+
+def test_another_encoder_is_used_from_then_on_and_noted(table: Path) -> None:
+    label_some(table, content_column="body", encoder="minilm")
+    assert reopened(table).settings.encoder == "minilm"
+    changed = reopened(table, encoder="hashing")
+    assert changed.notes == ("the encoder is now hashing; it was minilm",)
+    again = reopened(table)
+    assert (again.settings.encoder, again.settings.content_column) == ("hashing", "body")
+
+
+def test_labels_of_earlier_versions_are_not_hidden_silently(table: Path) -> None:
+    label_some(table, content_column="body")
+    file = table.parent / ".unitail" / "two.csv.studio.db"
+    with closing(sqlite3.connect(file)) as database:
+        database.execute("DROP TABLE settings")
+    [note] = reopened(table, content_column="title").notes
+    assert note.startswith("none of the 2 labels so far belongs to these items: they may have been")
+    assert reopened(table, content_column="body").notes == ()
+    assert reopened(table).settings.content_column == "body"  # only what fits is stored
+
+
+def test_a_table_that_lost_a_column_is_opened(table: Path) -> None:
+    table.write_text("x,y\n1,2\n3,4\n5,9\n")
+    label_some(table)
+    table.write_text("x\n1\n3\n5\n")
+    assert len(reopened(table).catalogue) == 3
+
+
+def test_nothing_is_created_for_what_cannot_be_opened(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for source in (tmp_path / "empty", tmp_path / "none", tmp_path / "none.csv"):
+        with pytest.raises(InvalidInput):
+            reopened(source)
+    assert [each.name for each in tmp_path.rglob("*")] == ["empty"]

@@ -31,7 +31,7 @@ LARGE = "relational.large"
 GUIDED = f"{LARGE}.gaussians"
 GUIDES = {f"{GUIDED}.MAX_SOLVED": 0, f"{GUIDED}.MAX_GUIDES": 2, f"{GUIDED}.NEAR": 128}
 """Half of the rows are guides, the share that 4,097 rows have."""
-SHORT = {"estimator.support_size.MAX_PAIRED_WAYS": 2, f"{LARGE}.shortlist.MANY_WAYS": 2}
+SHORT = {"estimator.fitted.MAX_PAIRED_WAYS": 2, f"{LARGE}.shortlist.MANY_WAYS": 2}
 FEWER = {**SHORT, f"{LARGE}.first_answer.FEW_WAYS": 2, f"{LARGE}.first_answer.FEW_ROWS": 100}
 
 

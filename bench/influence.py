@@ -96,7 +96,7 @@ def measure(
 
 def scale(classifier: TailClassifier) -> str:
     """Return the scale that a classifier chose, to use it for other classifiers."""
-    return str(classifier._fitted.settings.scale)
+    return str(classifier.fitted_.settings.scale)
 
 
 def correlations(influences: Floats, truth: Floats) -> Floats:

@@ -37,8 +37,7 @@ from unitail.banks.bank import FeatureBank
 from unitail.banks.splits import split_classes
 from unitail.banks.table import FeatureTable
 from unitail.estimator.classifier import TailClassifier
-from unitail.estimator.rows import Rows
-from unitail.estimator.support_size import reduced
+from unitail.estimator.rows import Rows, reduced
 from unitail.framework.statistics import MeanInterval
 from unitail.learners.fingerprints import default_stamp
 from unitail.relational.large.gaussians import MAX_SOLVED

@@ -39,7 +39,7 @@ WIDTH, SHOTS, ASKED, CLASSES = 384, 2, 100, 10
 QUERIES, MAX_QUERIES = 4, 400
 """Largest number of queries per class and in total."""
 LIMITS = (
-    "estimator.support_size.MAX_PAIRED_WAYS",
+    "estimator.fitted.MAX_PAIRED_WAYS",
     "relational.large.shortlist.MANY_WAYS",
     "relational.large.first_answer.FEW_WAYS",
     "relational.large.first_answer.FEW_ROWS",

@@ -51,17 +51,16 @@ queries = 2
 LATER = {
     "columns on one scale, missing values": (
         "estimator/scaling.py",
-        "estimator/array_or_table.py",
         "encoders/table_view.py",
     ),
     "regressions weighed by evidence": ("relational/weighing.py",),
     "supports of any number of rows": (
-        "estimator/support_size.py:read_large_support",
-        "estimator/support_size.py:takes_large",
+        "learners/large_hypothesis.py:read_large",
+        "estimator/fitted.py:takes_large",
     ),
     "weights of rows and classes, pools": (
         "estimator/rows.py:weighted_rows",
-        "estimator/settings.py:class_weights",
+        "estimator/settings.py:_read_weights",
         "inputs/read.py:read_pool",
     ),
     "why an answer is as it is, examples near to it": (

@@ -82,7 +82,7 @@ def head(path: str, kind: str, body: bytes) -> bytes:
 def fully(classifier: TailClassifier, items: Any) -> object:  # noqa: ANN401 - vectors or files
     """Return all results that the server returns by default."""
     log_proba = classifier.predict_log_proba(items)
-    return classifier.predict_set(log_proba=log_proba), classifier.novelty(items)
+    return classifier.predict_set(items, log_proba=log_proba), classifier.novelty(items)
 
 
 def vectors(folder: Path) -> Work:

@@ -17,11 +17,16 @@ if TYPE_CHECKING:  # for type checkers and editors; a test compares it with the 
     from unitail.baselines.linear_probe import LinearProbe as LinearProbe
     from unitail.baselines.proto_head import ProtoHead as ProtoHead
     from unitail.baselines.proto_head import PrototypeVariant as PrototypeVariant
+    from unitail.client import Client as Client
+    from unitail.client import Refused as Refused
     from unitail.encoders.encoder import Encoder as Encoder
     from unitail.encoders.encoder import Modality as Modality
     from unitail.encoders.registry import make_encoder as make_encoder
+    from unitail.errors import BlankWarning as BlankWarning
+    from unitail.errors import CannotExport as CannotExport
     from unitail.errors import CannotSolve as CannotSolve
     from unitail.errors import CannotWrite as CannotWrite
+    from unitail.errors import ColumnWarning as ColumnWarning
     from unitail.errors import DrawMismatch as DrawMismatch
     from unitail.errors import InvalidBank as InvalidBank
     from unitail.errors import InvalidCheckpoint as InvalidCheckpoint
@@ -31,14 +36,20 @@ if TYPE_CHECKING:  # for type checkers and editors; a test compares it with the 
     from unitail.errors import Leakage as Leakage
     from unitail.errors import MissingExtra as MissingExtra
     from unitail.errors import NonFiniteLoss as NonFiniteLoss
+    from unitail.errors import TableSizeWarning as TableSizeWarning
     from unitail.errors import TooManyClasses as TooManyClasses
     from unitail.errors import TooManyExamples as TooManyExamples
     from unitail.errors import UnitailError as UnitailError
     from unitail.errors import UnknownEncoder as UnknownEncoder
     from unitail.errors import Unreadable as Unreadable
     from unitail.errors import UserError as UserError
+    from unitail.errors import WeightWarning as WeightWarning
     from unitail.errors import WrongWidth as WrongWidth
     from unitail.estimator.classifier import TailClassifier as TailClassifier
+    from unitail.estimator.cost import Plan as Plan
+    from unitail.estimator.fitted import KeptExamples as KeptExamples
+    from unitail.estimator.influence import Influence as Influence
+    from unitail.estimator.suspicious_labels import SuspiciousLabel as SuspiciousLabel
     from unitail.evaluation.protocol import EvaluationProtocol as EvaluationProtocol
     from unitail.evaluation.score import score_learner as score_learner
     from unitail.evaluation.score import score_learners as score_learners
@@ -74,14 +85,20 @@ _HOMES = {
     "banks.writer": "BankWriter",
     "baselines.linear_probe": "LinearProbe",
     "baselines.proto_head": "ProtoHead PrototypeVariant",
+    "client": "Client Refused",
     "encoders.encoder": "Encoder Modality",
     "encoders.registry": "make_encoder",
     "errors": (
-        "CannotSolve CannotWrite DrawMismatch InvalidBank InvalidCheckpoint InvalidConfig"
-        " InvalidEpisode InvalidInput Leakage MissingExtra NonFiniteLoss TooManyClasses"
-        " TooManyExamples UnitailError UnknownEncoder Unreadable UserError WrongWidth"
+        "BlankWarning CannotExport CannotSolve CannotWrite ColumnWarning DrawMismatch"
+        " InvalidBank InvalidCheckpoint InvalidConfig InvalidEpisode InvalidInput Leakage"
+        " MissingExtra NonFiniteLoss TableSizeWarning TooManyClasses TooManyExamples"
+        " UnitailError UnknownEncoder Unreadable UserError WeightWarning WrongWidth"
     ),
     "estimator.classifier": "TailClassifier",
+    "estimator.cost": "Plan",
+    "estimator.fitted": "KeptExamples",
+    "estimator.influence": "Influence",
+    "estimator.suspicious_labels": "SuspiciousLabel",
     "evaluation.protocol": "EvaluationProtocol",
     "evaluation.score": "score_learner score_learners",
     "framework.curves": "learning_curve",

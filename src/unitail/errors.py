@@ -86,6 +86,12 @@ class CannotWrite(UserError):
     remedy = "Free some disk space or name another folder; what was saved before is intact."
 
 
+class CannotExport(UserError):
+    """The model cannot be written as ONNX, or the file would give other answers."""
+
+    remedy = "Export another model; the default one can be exported."
+
+
 class MissingExtra(UserError):
     """An optional package is not installed."""
 

@@ -131,15 +131,14 @@ def choose_device(name: object) -> torch.device:
         return torch.device("cuda" if cuda else "cpu")
     try:
         device = torch.device(name)  # type: ignore[call-overload]
-    except (RuntimeError, TypeError):
-        device = None
-    if device is None or (device.type == "cuda" and not cuda):
+        torch.empty(0, device=device).cpu()  # fails where there is no such device, or no values
+    except (RuntimeError, TypeError, AssertionError) as error:
         raise InvalidConfig(
             "device is unknown",
             got=repr(name),
             allowed=f"auto, cpu{', cuda' if cuda else ''} or another device of this machine",
             remedy="Name another device, or none.",
-        )
+        ) from error
     return device  # type: ignore[no-any-return]
 
 

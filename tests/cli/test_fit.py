@@ -219,7 +219,7 @@ def test_a_pool_is_read_with_the_examples_now_or_later(
     pool.write_text("\n".join(["size,colour,day", *rows]))
     beside = ("--pool", pool)
     _same_answers(examples, files, tmp_path, *beside)
-    assert len(TailClassifier.load(tmp_path / "my.model")._fitted.pool) == 40
+    assert len(TailClassifier.load(tmp_path / "my.model").fitted_.pool) == 40
     plain, later = tmp_path / "plain.json", tmp_path / "later.json"
     assert _run("predict", examples, files, "--out", plain, "--no-cache").exit_code == 0
     assert _answers(plain) != _answers(tmp_path / "1.json")

@@ -186,7 +186,7 @@ def answer_rows_to_folder(
             remedy="Leave out --joint, and name unlabelled files with --pool: 1,000 of them are"
             " drawn, read with the examples, and sent to all workers.",
         )
-    kept, fitted = classifier.kept_examples(), classifier._fitted
+    kept, fitted = classifier.kept_examples(), classifier.fitted_
     # Calibrates the sets; the classifier that is sent shares the result.
     classifier.with_encoder(None).predict_set(kept.vectors[:1])
     results = ChunkFolder(out)

@@ -1,19 +1,18 @@
 """`TailClassifier` as a learner, for reports and benchmarks that ask batches of episodes."""
 
+import copy
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
-import numpy as np
 import torch
 import torch.nn.functional as F
-from numpy.typing import NDArray
 from torch import Tensor
 
-from unitail.estimator.fitted import Fitted, adjusted
+from unitail.errors import InvalidConfig
+from unitail.estimator.fitted import Fitted, ReadingRule, adjusted
 from unitail.estimator.rows import Rows
 from unitail.estimator.scaling import Scale, Scales, Scaling
 from unitail.estimator.settings import Parameters, Settings, draw_seed
-from unitail.estimator.support_size import ReadingRule
 from unitail.framework.episode import Support
 from unitail.framework.learner import Paradigm
 
@@ -26,42 +25,52 @@ class ClassifierLearner:
     """
 
     settings: Settings
-    paradigm = Paradigm.IMPLICIT
+    classifier: Parameters
+    """What is said about classes is read anew for each number of them."""
 
     @classmethod
     def of(cls, classifier: Parameters, random_state: int = 0) -> "ClassifierLearner":
         """Build the learner from a classifier's parameters."""
-        return cls(Settings.of(classifier, draw_seed(random_state)))
+        if isinstance(classifier.class_weight, Mapping):
+            raise InvalidConfig(
+                "the classes of episodes have no labels that weights could name",
+                got=f"class_weight={classifier.class_weight!r}",
+                allowed="class_weight=None or 'balanced'",
+                remedy="Leave class_weight out, or fit a classifier on your own labels.",
+            )
+        return cls(Settings.of(classifier, draw_seed(random_state)), copy.copy(classifier))
+
+    @property
+    def paradigm(self) -> Paradigm:
+        """The paradigm of the model."""
+        return self.settings.given_model.paradigm
 
     def infer(self, support: Support, query_features: Tensor) -> Tensor:
         """Answer queries given the supports: log-probabilities (B, m, K)."""
+        settings = self.settings.for_classes(self.classifier, range(support.ways))
         features, queries = support.features.cpu().double(), query_features.cpu()
         indices = support.class_indices.cpu().numpy()
-        rule = ReadingRule.of(self.settings, support.ways, support.feature_dim)
+        rule = ReadingRule.of(settings, support.ways, support.feature_dim)
         in_pairs = rule.in_pairs(support.num_support)
-        scaled = _scaled_alone(support, queries, self.settings.scale) if in_pairs else None
+        scaled = _scaled_alone(support, queries, settings.scale) if in_pairs else None
         if scaled is None:  # each support is scaled and reduced by itself
-            episodes = zip(features.numpy(), indices, queries.numpy(), strict=True)
-            return torch.stack([self._infer_one(*episode, support.ways) for episode in episodes])
-        learner = self.settings.learner(support.num_support)
+            rows = (
+                Rows(vectors, labels, support.ways)
+                for vectors, labels in zip(features.numpy(), indices, strict=True)
+            )
+            return torch.stack(
+                [
+                    torch.from_numpy(Fitted.of(each, settings).log_probabilities(asked))
+                    for each, asked in zip(rows, queries.numpy(), strict=True)
+                ]
+            )
+        learner = settings.learner(support.num_support)
         answers = learner.infer(replace(support, features=scaled[0]), scaled[1])
-        offsets = self.settings.offsets(indices, support.ways)
-        return adjusted(answers, offsets, self.settings.shares(support.ways))
+        return adjusted(answers, settings.offsets(indices), settings.class_shares)
 
     def with_seed(self, seed: int) -> "ClassifierLearner":
         """Return the same learner with other draws; see `framework.learner.reseeded`."""
-        return ClassifierLearner(replace(self.settings, seed=seed))
-
-    def _infer_one(
-        self,
-        rows: NDArray[Any],
-        class_indices: NDArray[np.int64],
-        queries: NDArray[Any],
-        ways: int,
-    ) -> Tensor:
-        """Return the log-probabilities (m, K) of one episode of a batch."""
-        fitted = Fitted.of(Rows(rows, class_indices, ways), self.settings)
-        return torch.from_numpy(fitted.log_probabilities(queries))
+        return replace(self, settings=replace(self.settings, seed=seed))
 
 
 def _scaled_alone(support: Support, queries: Tensor, scale: Scales) -> tuple[Tensor, Tensor] | None:

@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import (
-    _check_sample_weight,
     check_consistent_length,
     check_is_fitted,
     validate_data,
@@ -24,7 +23,7 @@ from sklearn.utils.validation import (
 
 from unitail.answer_defaults import COVERAGE
 from unitail.encoders.encoder import Encoder
-from unitail.errors import InvalidConfig, InvalidInput, TableSizeWarning, require, warn_user
+from unitail.errors import InvalidInput, TableSizeWarning, warn_user
 from unitail.estimator.cost import Plan, Sizes, make_plan
 from unitail.estimator.fitted import Fitted, KeptExamples, read_only
 from unitail.estimator.influence import (
@@ -39,17 +38,16 @@ from unitail.estimator.prediction_sets import (
     SavedScores,
     calibration_folds,
     check_coverage,
-    isolated_probabilities,
+    checked_log_proba,
     prediction_sets,
 )
 from unitail.estimator.rows import (
     Rows,
     check_expected,
     check_later_classes,
-    check_places,
-    check_same_kind,
     drawn_pool,
-    encode_labels,
+    fewer_rows,
+    more_rows,
     plain_labels,
     weighted_rows,
 )
@@ -63,14 +61,19 @@ from unitail.estimator.saving.folder import (
 )
 from unitail.estimator.scaling import Scale, Scales, for_parts, from_plain, plain, scale_after
 from unitail.estimator.settings import (
+    MAX_SUPPORT,
     Settings,
-    class_weights,
+    checked_count,
     draw_seed,
     parameters_of,
     unchanged_on_error,
 )
-from unitail.estimator.support_size import MAX_SUPPORT
-from unitail.estimator.suspicious_labels import MAX_PROBABILITY, SuspiciousLabel, suspicious_labels
+from unitail.estimator.suspicious_labels import (
+    MAX_PROBABILITY,
+    SuspiciousLabel,
+    check_max_probability,
+    suspicious_labels,
+)
 from unitail.inputs.encode import (
     EncoderChoice,
     Examples,
@@ -83,7 +86,6 @@ from unitail.inputs.input_encoder import (
     AUTO,
     InputEncoder,
     ItemEncoder,
-    MixedEncoder,
     describe_encoder,
     restore_encoder,
 )
@@ -103,9 +105,7 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     `fit` shows the model the labelled rows (the support); no weights are updated. Vectors may come
     from anywhere and have any width and dtype; columns with units of their own are standardised
     (see `scale`). Missing values (NaN) are imputed, infinite ones are refused, and sparse matrices
-    are made dense. A constant column that is not zero shifts all rows away from the origin, from
-    which the model measures some angles. With an `encoder`, X may hold files, images, texts, sounds
-    or a table.
+    are made dense. With an `encoder`, X may hold files, images, texts, sounds or a table.
 
     Parameters
     ----------
@@ -145,13 +145,13 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         than 1,000 rows (or `max_support`, if smaller), of more than 256 classes, or of more than
         131,072 rows times classes are read by regressions on all rows and blocks of some
         (`unitail.relational.large`). Joint predictions, a pool, `parts` and other models use
-        cluster centres of each class instead of its rows (`unitail.estimator.support_size`), and
-        keep the class shares of all rows. None compares all rows, whatever memory that takes.
+        cluster centres of each class instead of its rows (`unitail.estimator.fitted`), and keep the
+        class shares of all rows. None compares all rows, whatever memory that takes.
     precision : {"auto", "single", "double"}, default="auto"
-        Dtype of the computation; "auto" is double for supports of up to 256 rows. In double
-        precision, the order of rows and which rows are passed together do not change predictions;
-        in single precision they change probabilities by about 1e-5, and by up to 1e-4 where
-        supports have a thousand rows or more.
+        Dtype of the computation; "auto" is double for up to 256 rows, those of a pool included. In
+        double precision, the order of rows and which rows are passed together do not change
+        predictions; in single precision they change probabilities by about 1e-5, and by up to 1e-4
+        where supports have a thousand rows or more.
     encoder : str, Encoder, dict or None, default=None
         How the items in X become vectors. None: X already holds vectors. "auto": decided by what X
         holds in `fit`. Paths (or strings that name files) are encoded by file suffix; other strings
@@ -162,16 +162,18 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for some columns of a table, {column: name, "text", "image", "audio", "table" or "skip"}.
         Items that cannot be decoded raise `Unreadable`. Blank queries (an empty text, None) get
         the class shares of the support, with a `BlankWarning`.
-    scale : {"auto", "none", "standard", "table"} or a sequence of them, default="auto"
+    scale : {"auto", "none", "standard", "table", "columns"} or a sequence of them, default="auto"
         How the columns of vectors are preprocessed. "standard": each is scaled to mean 0 and
         standard deviation 1 over the support, and clipped at ten deviations. Missing values become
         the median; a column with missing values in the support gets an indicator column. "table":
         like "standard", and each column also gets steps at its quantiles, and a weight by its
-        information about the classes (`unitail.encoders.table_view`). "none": only missing values
-        are imputed. "auto": "table" for data frames read by an `encoder`, and for arrays that look
-        like a table (`unitail.estimator.array_or_table`): few columns carry all distances and their
-        spreads differ by much, or values are missing, or there are at most 8 columns and at least
-        20 rows per class. Otherwise "none".
+        information about the classes (`unitail.encoders.table_view`). "columns": only the steps and
+        weights of "table", for vectors that the encoder of a table has made. "none": only missing
+        values are imputed; a constant column that is not zero then shifts all rows away from the
+        origin, from which the model measures some angles. "auto": "table" for data frames read by
+        an `encoder`, and for arrays that look like a table (`unitail.estimator.scaling`): few
+        columns carry all distances and their spreads differ by much, or values are missing, or
+        there are at most 8 columns and at least 20 rows per class. Otherwise "none".
     parts : sequence of int or None, default=None
         For vectors that several encoders made, side by side: the number of columns of each, in
         order. Each part is classified on its own and the predictions are multiplied
@@ -203,6 +205,9 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The class labels, sorted.
     visibility_ : str
         The visibility in use, with "auto" resolved.
+    fitted_ : Fitted
+        The support as the model has read it, for extensions (`unitail.estimator.fitted`); not part
+        of the stable interface.
     scaled_ : bool
         Whether columns are standardised: what `scale` was resolved to in `fit`. `add` keeps it.
     dropped_columns_ : dict of str to str
@@ -226,11 +231,11 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     """
 
-    _fitted: Fitted
+    fitted_: Fitted
     _inputs: InputEncoder | None
     """Turns items into vectors; None if X holds vectors."""
-    _weightless: NDArray[np.int64] = np.empty(0, dtype=np.int64)
-    """Places, among all rows passed to `fit` and `add`, of the rows of weight zero, not kept."""
+    _expected: NDArray[Any] | None = None
+    """The `classes` given to `partial_fit`, sorted; None: any label may occur."""
 
     def __init__(
         self,
@@ -285,12 +290,14 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Labels of two or more classes: strings, numbers or booleans.
         sample_weight : array-like of shape (n,), default=None
             How often each row counts. An integer counts as exactly that many copies of the row in
-            predictions and sets (novelty counts each row once); zero leaves it out. Other weights
-            are turned into whole numbers of copies: the smallest weight becomes as few copies, ten
-            at most, as keep all ratios within 5 %, so (1, 1.5) becomes (2, 3). The copies are
-            limited to 10,000, or twice the rows of X if that is more. Beyond that limit, weights
-            are rounded so as to make at most 1,000 copies, or twice the rows of X if that is more,
-            with a `WeightWarning`.
+            predictions; zero leaves it out. Prediction sets are calibrated with one score for each
+            row, however much it counts: all of its copies are left out at once, whereas of equal
+            rows in X one is left out while another answers for it. Novelty counts each row once,
+            too. Other weights are turned into whole numbers of copies: the smallest weight becomes
+            as few copies, ten at most, as keep all ratios within 5 %, so (1, 1.5) becomes (2, 3).
+            The copies are limited to 10,000, or twice the rows of X if that is more. Beyond that
+            limit, weights are rounded so as to make at most 1,000 copies, or twice the rows of X if
+            that is more, with a `WeightWarning`.
         pool : array-like of shape (u, n_features), or u items for the encoder, default=None
             Unlabelled rows that resemble the queries to come; for isolated predictions of models
             that take a pool, as the default model does. The pool is read once, with the labelled
@@ -318,13 +325,9 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             seed = draw_seed(self.random_state)
             drawn = None if pool is None else self._pool(pool, inputs, seed)
             self._learn(rows, classes, seed, inputs, None, drawn)
-        self._expected: NDArray[Any] | None = None
-        self._weightless = np.empty(0, dtype=np.int64)
-        if sample_weight is not None:
-            weights = _check_sample_weight(sample_weight, features, dtype=np.float64)
-            self._weightless = np.flatnonzero(weights == 0)
+        self._expected = None
         # 5. Warn if another method is likely to be better.
-        for note in self._fitted.size_notes:
+        for note in self.fitted_.size_notes:
             warn_user(f"{note}.", TableSizeWarning)
         return self
 
@@ -376,14 +379,14 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         """
         check_is_fitted(self)
-        return self._log_probabilities(self._fitted, self._validated(X))
+        return self._log_probabilities(self.fitted_, self._validated(X))
 
     def predict_set(
         self,
-        X: Examples | None = None,
+        X: Examples,
         coverage: float = COVERAGE,
         *,
-        log_proba: Floats | None = None,
+        log_proba: ArrayLike | None = None,
     ) -> NDArray[np.bool_]:
         """Return a set of classes for each row that holds the true one with probability `coverage`.
 
@@ -401,30 +404,29 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         coverage : float, default=0.9
             Probability that a set holds the true class, between 0 and 1.
         log_proba : ndarray of shape (m, n_classes), default=None
-            Instead of X: what `predict_log_proba` returned for the rows, in isolation.
+            What `predict_log_proba(X)` returned, if that was called already. Isolated predictions
+            are then not computed again; where predictions are joint, the predicted class of each
+            row is added to its set.
 
         Returns
         -------
         ndarray of shape (m, n_classes)
             True for each class in the set, in the order of `classes_`; `set_labels` turns the sets
-            into labels.
+            into labels. The set of a blank item holds all classes.
 
         """
         check_is_fitted(self)
-        if (X is None) == (log_proba is None):
-            raise InvalidConfig(
-                "predict_set needs exactly one of X and log_proba",
-                got="neither X nor log_proba" if X is None else "both X and log_proba",
-                allowed="one of them",
-            )
         check_coverage(coverage)  # before the slow part
+        fitted, rows, answers = self.fitted_, self._validated(X), None
         if log_proba is not None:
-            visibility = self._fitted.settings.visibility
-            probabilities = isolated_probabilities(log_proba, len(self.classes_), visibility)
-            return prediction_sets(probabilities, self._fitted.held_out_scores, coverage)
-        rows = self._validated(X)
-        answers = self._log_probabilities(self._fitted.isolated, rows)
-        sets = prediction_sets(np.exp(answers), self._fitted.held_out_scores, coverage)
+            answers = checked_log_proba(log_proba, (len(rows), len(self.classes_)))
+        if answers is None or not fitted.settings.visibility.isolates_queries:
+            isolated = self._log_probabilities(fitted.isolated, rows)
+        else:
+            isolated = answers
+        sets = prediction_sets(np.exp(isolated), fitted.held_out_scores, coverage)
+        if answers is not None:  # a joint prediction may be another class
+            sets[np.arange(len(sets)), answers.argmax(axis=1)] = True
         sets[self._is_blank(rows)] = True  # no class can be ruled out
         return sets
 
@@ -464,7 +466,7 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         """
         check_is_fitted(self)
-        fitted, rows = self._fitted, self._validated(X)
+        fitted, rows = self.fitted_, self._validated(X)
         novelty: Floats = fitted.novelty(fitted.scaling(rows))
         novelty[self._is_blank(rows)] = 1.0  # a blank item looks like no class
         return novelty
@@ -496,21 +498,20 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         Influence
             With `values` (m, n) in the order of the rows of `fit` and `add`: positive if a row
-            supports the label, zero for rows of weight zero. `save` does not keep rows of weight
-            zero; after it, the order is that of `kept_examples()`.
+            supports the label, zero for rows of weight zero.
             `values.sum(axis=1) + base` equals `score`. `shares` are each row's share of all
             positive values, and `top(3)` gives the places of the three strongest rows. The values
             for a blank query are zero, as no row decides its prediction.
 
         """
         check_is_fitted(self)
-        fitted, rows = self._fitted.isolated, self._validated(X)
+        fitted, rows = self.fitted_.isolated, self._validated(X)
         log_proba = self._log_probabilities(fitted, rows)
         places = class_places(self.classes_, label, log_proba)
         mask = ~self._is_blank(rows)
-        values = np.zeros((len(rows), len(fitted.rows) + len(self._weightless)))
+        values = np.zeros((len(rows), fitted.rows.num_given))
         if mask.any():
-            chosen = np.ix_(mask, self._kept_places)
+            chosen = np.ix_(mask, fitted.rows.places)
             values[chosen] = row_influence(fitted, rows[mask], places[mask])
         score = above_mean(log_proba, places)
         return Influence(labels=self.classes_[places], score=score, values=values)
@@ -551,8 +552,8 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         """
         check_is_fitted(self)
-        require(n_walks >= 1, "n_walks", got=n_walks, allowed="1 or more")
-        fitted, rows = self._fitted.isolated, self._validated(X)
+        n_walks = checked_count(n_walks, "n_walks")
+        fitted, rows = self.fitted_.isolated, self._validated(X)
         named = getattr(self, "feature_names_in_", None)
         spans = columns or column_spans(self._inputs, named, rows.shape[1])
         log_proba = self._log_probabilities(fitted, rows)
@@ -592,10 +593,11 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         """
         check_is_fitted(self)
-        rows = self._fitted.rows
-        held_out = self._fitted.held_out(calibration_folds(rows))
+        check_max_probability(max_probability)  # before the slow part
+        rows = self.fitted_.rows
+        held_out = self.fitted_.held_out(calibration_folds(rows))
         flagged = suspicious_labels(held_out, rows.class_indices, self.classes_, max_probability)
-        return [replace(each, place=int(self._kept_places[each.place])) for each in flagged]
+        return [replace(each, place=int(rows.places[each.place])) for each in flagged]
 
     def add(self, X: Examples, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Add labelled rows, of known or new classes; the result equals a fit on all rows.
@@ -620,7 +622,7 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         """
         check_is_fitted(self)
-        return self._add(X, y, sample_weight, self._fitted.settings.scale)
+        return self._add(X, y, sample_weight, self.fitted_.settings.scale)
 
     def partial_fit(
         self,
@@ -654,8 +656,8 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             The classifier itself.
 
         """
-        first = not hasattr(self, "_fitted")
-        expected = None if first else getattr(self, "_expected", None)
+        first = not hasattr(self, "fitted_")
+        expected = None if first else self._expected
         if classes is not None:
             named = np.unique(np.asarray(plain_labels(classes)))
             if not first:
@@ -677,7 +679,7 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ----------
         places : array-like of int
             Indices of the rows in the order they were passed to `fit` and `add`, as `influence`
-            counts them, from 0. Rows of weight zero are counted, too, but not after `save`.
+            counts them, from 0. Rows of weight zero are counted, too.
 
         Returns
         -------
@@ -686,17 +688,10 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         """
         check_is_fitted(self)
-        rows, settings = self._fitted.rows, self._fitted.settings
-        every = np.arange(len(rows) + len(self._weightless))
-        removed = check_places(places, len(every))
-        remaining = rows.take(~np.isin(self._kept_places, removed))
-        classes, indices = encode_labels(self.classes_[remaining.class_indices])
-        remaining = replace(remaining, class_indices=indices, ways=len(classes))
-        remaining = remaining.weighing(remaining.given_weights)
-        pool = self._fitted.pool
-        self._learn(remaining, classes, settings.seed, self._inputs, settings.scale, pool)
-        self._weightless = np.flatnonzero(np.isin(np.delete(every, removed), self._weightless))
-        return self
+        fitted = self.fitted_
+        rows, classes = fewer_rows(fitted.rows, self.classes_, places)
+        scale = fitted.settings.scale
+        return self._learn(rows, classes, fitted.settings.seed, self._inputs, scale, fitted.pool)
 
     def add_pool(self, X: Examples) -> Self:
         """Add unlabelled rows to the pool; the result equals a fit with the whole pool.
@@ -713,12 +708,33 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         """
         check_is_fitted(self)
-        fitted, seed = self._fitted, self._fitted.settings.seed
+        fitted, seed = self.fitted_, self.fitted_.settings.seed
         pool = self._pool(X, self._inputs, seed)
         if fitted.pool is not None:
             pool = drawn_pool(np.concatenate([fitted.pool, pool]), seed)
         scale = fitted.settings.scale
         return self._learn(fitted.rows, self.classes_, seed, self._inputs, scale, pool)
+
+    def calibrate_on(self, representative: ArrayLike) -> Self:
+        """Calibrate prediction sets on some of the labelled rows only.
+
+        Use it if other rows are easier to classify than the queries to come. If too few rows
+        remain, all rows calibrate. Rows added or removed later calibrate as usual.
+
+        Parameters
+        ----------
+        representative : array-like of bool of shape (n,)
+            True for each row that resembles the queries, in the order of `kept_examples()`.
+
+        Returns
+        -------
+        TailClassifier
+            The classifier itself.
+
+        """
+        check_is_fitted(self)
+        self.fitted_ = self.fitted_.calibrated_on(np.asarray(representative, dtype=bool))
+        return self
 
     def kept_examples(self) -> KeptExamples:
         """Return the vectors and labels that the fitted classifier keeps of its examples.
@@ -729,15 +745,17 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         KeptExamples
             With `vectors` (n, n_features) and `labels` (n,) of the labelled rows in the order of
-            `fit` and `add`, without those of weight zero; the `encoder` that made the vectors, or
+            `fit` and `add`, without those of weight zero; their `places` (n,) among all rows, which
+            `influence`, `flag_labels` and `remove` count; the `encoder` that made the vectors, or
             None; and the `pool`, or None.
 
         """
         check_is_fitted(self)
-        fitted = self._fitted
+        fitted = self.fitted_
         return KeptExamples(
             vectors=read_only(fitted.rows.features),
             labels=self.classes_[fitted.rows.class_indices],
+            places=fitted.rows.places,
             encoder=self._inputs,
             pool=None if fitted.pool is None else read_only(fitted.pool),
         )
@@ -805,17 +823,17 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", None)
         saved = SavedClassifier(
-            rows=self._fitted.rows,
+            rows=self.fitted_.rows,
             classes=self.classes_,
-            seed=self._fitted.settings.seed,
+            seed=self.fitted_.settings.seed,
             parameters=plain_parameters(self._learned_with),
             feature_names=None if names is None else list(names),
-            model=self._fitted.settings.model,
+            model=self.fitted_.settings.model,
             inputs=describe_encoder(self._inputs),
-            scale=plain(self._fitted.settings.scale),
-            pool=self._fitted.pool,
-            saved_scores=self._fitted.scores_to_save() if calibrate else None,
-            expected=getattr(self, "_expected", None),
+            scale=plain(self.fitted_.settings.scale),
+            pool=self.fitted_.pool,
+            saved_scores=self.fitted_.scores_to_save() if calibrate else None,
+            expected=self._expected,
         )
         return save_classifier(saved, Path(path))
 
@@ -895,9 +913,9 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         other._inputs = encoder
         named = isinstance(encoder, ItemEncoder)
         other.encoder = None if encoder is None else encoder.name if named else AUTO
-        scale = self._fitted.settings.scale
+        scale = self.fitted_.settings.scale
         other.scale = plain(Scale.AUTO if scale == scale_after(Scale.AUTO, encoder) else scale)
-        other.parts = self._fitted.settings.parts if encoder is None else None
+        other.parts = self.fitted_.settings.parts if encoder is None else None
         changed = {"encoder": other.encoder, "scale": other.scale, "parts": other.parts}
         other._learned_with = {**self._learned_with, **changed}
         return other
@@ -907,12 +925,6 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = tags.input_tags.sparse = True
         return tags
-
-    @property
-    def _kept_places(self) -> NDArray[np.int64]:
-        """Places, among all rows passed to `fit` and `add`, of the rows that were kept."""
-        given = np.arange(len(self._fitted.rows) + len(self._weightless))
-        return np.delete(given, self._weightless)
 
     def _vectors(self, encoder: InputEncoder | None, X: Examples) -> Any:  # noqa: ANN401
         """Encode X, or return it in a form that scikit-learn can validate; arrays are unchanged."""
@@ -941,17 +953,13 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         saved: SavedScores | None = None,
     ) -> Self:
         """Let the model read the support; attributes are set only once that has succeeded."""
-        settings = Settings.of(self, seed)
-        if not isinstance(settings.class_weight, str):
-            weights = class_weights(settings.class_weight, classes.tolist())
-            settings = replace(settings, class_weight=weights)
-        if settings.parts is None and isinstance(inputs, MixedEncoder):
-            settings = replace(settings, parts=inputs.widths)
-        scale = scale_after(scale or settings.scale, inputs, settings.parts)
-        settings = replace(settings, scale=scale)
+        settings = Settings.of(self, seed, classes.tolist(), inputs)
+        if scale is not None:
+            parts = settings.parts
+            settings = replace(settings, scale=for_parts(scale, parts) if parts else scale)
         scores = saved.scores_for(rows, settings, pool) if saved else None
         fitted = Fitted.of(rows, settings, pool, scores)
-        self.classes_, self._inputs, self._fitted = classes, inputs, fitted
+        self.classes_, self._inputs, self.fitted_ = classes, inputs, fitted
         self._learned_with = parameters_of(self)
         self.visibility_ = str(fitted.settings.visibility)
         self.dropped_columns_ = {} if inputs is None else dict(inputs.dropped)
@@ -964,18 +972,9 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Add labelled rows; a `scale` of None is chosen anew, as a fit on all rows would."""
         vectors = self._vectors(self._inputs, X)
         features, labels = checked(self, vectors, y, dtype=np.float64, reset=False)
-        check_same_kind(self.classes_, labels)
-        old, seed = self._fitted.rows, self._fitted.settings.seed
-        weights = _check_sample_weight(sample_weight, features, dtype=np.float64)
-        rows, classes = weighted_rows(
-            np.concatenate([old.features, features]),
-            np.concatenate([self.classes_[old.class_indices], labels]),
-            np.concatenate([old.given_weights, weights]),
-        )
-        self._learn(rows, classes, seed, self._inputs, scale, self._fitted.pool)
-        added = len(old) + len(self._weightless) + np.flatnonzero(weights == 0)
-        self._weightless = np.concatenate([self._weightless, added])
-        return self
+        fitted = self.fitted_
+        rows, classes = more_rows(fitted.rows, self.classes_, features, labels, sample_weight)
+        return self._learn(rows, classes, fitted.settings.seed, self._inputs, scale, fitted.pool)
 
     def _log_probabilities(self, fitted: Fitted, rows: NDArray[Any]) -> Floats:
         """Return log-probabilities (m, K) of rows (m, d_T); blank rows get the class shares.

@@ -19,13 +19,9 @@ from torch.utils._pytree import tree_iter
 from torch.utils.flop_counter import FlopCounterMode
 
 from unitail.errors import require
-from unitail.estimator.rows import MAX_POOL
+from unitail.estimator.fitted import ReadingRule, check_joint_call
+from unitail.estimator.rows import MAX_POOL, MAX_ROUNDS
 from unitail.estimator.settings import Settings
-from unitail.estimator.support_size import (
-    MAX_ROUNDS,
-    ReadingRule,
-    check_joint_call,
-)
 from unitail.framework.episode import Support
 from unitail.learners.in_context import MAX_ROWS, queries_at_once
 from unitail.nn.episode_model import AnyModel, Visibility

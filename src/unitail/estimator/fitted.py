@@ -1,16 +1,27 @@
-"""A support that the model has read, ready to answer queries."""
+r"""A support that the model has read, ready to answer queries.
+
+How it is read: all rows in pairs, cluster centres in pairs, or all rows without pairs. The model
+relates every row to every other, so reading takes memory for n² pairs, and n K for the states of K
+classes. Above the limit each class keeps at most a quota of rows, the same for all classes and as
+large as the limit allows; smaller classes keep all of their rows, and every class keeps at least
+one. The rows of a class above the quota are replaced by as many cluster centres (k-means), which
+cover the class better than a sample of its rows. This changes the class shares, so answers are
+corrected to the shares of all rows by Bayes' rule (`Settings.offsets`). Reduction is for joint
+answers, pools, parts and models other than relational ones; others read all rows without pairs
+(`ReadingRule`).
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from unitail.errors import InvalidConfig
+from unitail.errors import InvalidConfig, TooManyClasses, UserError
 from unitail.estimator.novelty import Novelty, PartsNovelty
 from unitail.estimator.prediction_sets import (
     HeldOut,
@@ -19,27 +30,30 @@ from unitail.estimator.prediction_sets import (
     folds,
     some_of,
 )
-from unitail.estimator.rows import Rows, as_support
+from unitail.estimator.rows import Rows, as_support, class_quota, reduced
 from unitail.estimator.scaling import (
     AnyScaling,
     PartsScaling,
     Scaling,
-    after_unlabelled,
+    after_label_free,
 )
-from unitail.estimator.settings import Settings
-from unitail.estimator.support_size import (
-    ReadingRule,
-    check_joint_call,
-    read_large_support,
-    reduced,
-)
+from unitail.estimator.settings import MAX_SUPPORT, Settings
 from unitail.inputs.input_encoder import InputEncoder
 from unitail.learners.class_shares import impose_shares
 from unitail.learners.in_context import MAX_STATES, episodes_at_once
-from unitail.learners.large_hypothesis import LargeHypothesis
+from unitail.learners.large_hypothesis import LargeHypothesis, read_large
 from unitail.learners.parts import AnyHypothesis, AnyLearner
-from unitail.nn.episode_model import Visibility
+from unitail.nn.episode_model import AnyModel, Visibility
+from unitail.randomness import content_order
+from unitail.relational.model import Relational
 
+MAX_PAIRED = 1000
+"""Largest number of rows for which reading in pairs is the faster way to the same answers."""
+MAX_PAIRED_WAYS, MAX_PAIRED_STATES = 256, 2**17
+"""Largest number of classes, and of classes times rows, that are read in pairs: queries then have
+states for all classes, while without pairs they have a few, which costs up to a point."""
+MAX_WIDTH = 4096
+"""Largest width of rows that are read without pairs, which keeps products of coordinates."""
 MIN_CALIBRATED = 20
 """Fewest rows that may calibrate alone; with fewer, sets of high coverage hold all classes."""
 MANY_ROWS = 2000
@@ -54,6 +68,8 @@ class KeptExamples:
     """Shape (n, d_T)."""
     labels: NDArray[Any]
     """Shape (n,)."""
+    places: NDArray[np.int64]
+    """The place of each row among all that were passed to `fit` and `add`, (n,)."""
     encoder: InputEncoder | None
     """The encoder that made the vectors; None if the user passed vectors."""
     pool: NDArray[Any] | None = None
@@ -65,6 +81,65 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+@dataclass(frozen=True)
+class ReadingRule:
+    """Which supports are read in pairs of rows, and what is done with larger ones."""
+
+    max_paired: int | None
+    """Largest number of rows that are read in pairs; None if there is no limit."""
+    reads_large: bool
+    """Whether larger supports are read completely, without pairs; otherwise they are reduced."""
+
+    @classmethod
+    def of(cls, settings: Settings, ways: int, width: int, *, pooled: bool = False) -> Self:
+        """Return the rule for K classes of rows of this width; `pooled` with a pool beside them."""
+        isolated = settings.visibility.isolates_queries
+        bounded = settings.max_support is not None
+        may_be_large = bounded and isolated and not settings.parts and not pooled
+        large = may_be_large and takes_large(settings.given_model, width)
+        if large and ways > MAX_PAIRED_WAYS:
+            return cls(0, large)
+        limit = support_limit(settings.max_support, ways)
+        if large and limit is not None:
+            limit = min(limit, MAX_PAIRED, MAX_PAIRED_STATES // ways)
+        return cls(limit, large)
+
+    def in_pairs(self, rows: int) -> bool:
+        """Return whether this many rows are read in pairs, all of them."""
+        return self.max_paired is None or rows <= self.max_paired
+
+    def is_large(self, rows: int) -> bool:
+        """Return whether this many rows are read without pairs."""
+        return self.reads_large and not self.in_pairs(rows)
+
+    def kept(self, rows: int, ways: int) -> int:
+        """Return the number of rows that are read, for classes of equal size."""
+        if self.max_paired is None or self.in_pairs(rows) or self.reads_large:
+            return rows
+        shots = np.full(ways, rows // ways)
+        shots[: rows % ways] += 1
+        return int(np.minimum(shots, class_quota(shots, self.max_paired)).sum())
+
+
+def takes_large(model: AnyModel, width: int) -> bool:
+    """Return whether a model can read any number of rows of this width."""
+    return model.takes_large_supports and width <= MAX_WIDTH
+
+
+def support_limit(max_support: int | None, ways: int) -> int | None:
+    """Return the largest number of rows of K classes that are kept; None if there is no limit."""
+    if max_support is None:
+        return None
+    if ways**2 > MAX_STATES:
+        raise TooManyClasses(
+            "the classes do not fit into bounded memory",
+            got=f"{ways} classes",
+            allowed=f"at most {int(MAX_STATES**0.5)}, or any number with max_support=None",
+            remedy="Set max_support=None if there is enough memory, or split the task.",
+        )
+    return max(ways, min(max_support, MAX_STATES // ways))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -84,8 +159,6 @@ class Fitted:
     """The scaled rows that the model read: all of them, or cluster centres in their place."""
     learner: AnyLearner
     hypothesis: AnyHypothesis | LargeHypothesis
-    class_shares: Tensor | None
-    """How often each class occurs among the queries of one call, (K,), if known."""
     offsets: Tensor | None
     """Added to log-probabilities, by class prior and weights, (1, K)."""
     pool: NDArray[Any] | None
@@ -104,7 +177,6 @@ class Fitted:
         saved_scores: NDArray[np.float64] | None = None,
     ) -> "Fitted":
         """Let the model read the rows, and the pool if there is one."""
-        shares = settings.shares(rows.ways)
         scale, parts = settings.scale, settings.parts
         scaling: AnyScaling = (
             PartsScaling.of(rows.repeated(), scale, parts)
@@ -114,31 +186,31 @@ class Fitted:
         scaled = rows.with_features(scaling(rows.features))
         whole, width = scaled.repeated(), scaled.features.shape[1]
         rule = ReadingRule.of(settings, rows.ways, width, pooled=pool is not None)
-        large, kept = None, whole
+        hypothesis: AnyHypothesis | LargeHypothesis
         if rule.is_large(len(whole)):
-            large = read_large_support(settings, whole, rows.repeated().features)
+            kept, pool_read, learner = whole, None, settings.learner(len(whole))
+            assert isinstance(learner.model, Relational)
+            # The order is random, but depends on the content of the vectors as they were given.
+            order = content_order(rows.repeated().features, whole.class_indices, settings.seed)
+            hypothesis = read_large(
+                learner.model, as_support(whole), torch.from_numpy(order), settings.chunk_size
+            )
         else:
             kept = reduced(whole, rule.max_paired, settings.seed)
-        true_shares = None if kept is whole else whole.shots / len(whole)
-        offsets = settings.offsets(kept.class_indices[None], rows.ways, true_shares)
-        pool_read = None
-        if pool is not None:
-            limit = max(1, MAX_STATES // rows.ways - len(kept))
-            pool_read = torch.from_numpy(scaling(pool[:limit])).unsqueeze(0)
-        num_read = len(kept) + (0 if pool_read is None else pool_read.shape[1])
-        learner = settings.learner(num_read, scaling.widths)
-        hypothesis = large or learner.fit(as_support(kept), pool_read)
-        settings = replace(settings, scale=scaling.choice)
+            pool_read = _pool_to_read(pool, scaling, kept)
+            num_read = len(kept) + (0 if pool_read is None else pool_read.shape[1])
+            learner = settings.learner(num_read, scaling.widths)
+            hypothesis = learner.fit(as_support(kept), pool_read)
+        shares = None if kept is whole else whole.shots / len(whole)
         return cls(
             rows=rows,
-            settings=settings,
+            settings=replace(settings, scale=scaling.choice),
             scaling=scaling,
             scaled=scaled,
             kept=kept,
             learner=learner,
             hypothesis=hypothesis,
-            class_shares=shares,
-            offsets=offsets,
+            offsets=settings.offsets(kept.class_indices[None], shares),
             pool=pool,
             pool_read=pool_read,
             saved_scores=saved_scores,
@@ -155,7 +227,7 @@ class Fitted:
         scaled = torch.from_numpy(self.scaling(queries)).unsqueeze(0)
         # No gradients are needed, and this makes the answer to a single row a fifth faster.
         with torch.inference_mode():
-            answers = adjusted(self.hypothesis(scaled), self.offsets, self.class_shares)
+            answers = adjusted(self.hypothesis(scaled), self.offsets, self.settings.class_shares)
             result: NDArray[np.float64] = answers[0].cpu().numpy()
         return result
 
@@ -173,7 +245,7 @@ class Fitted:
         """
         rows = self.rows.repeated()
         shares = np.log(rows.shots / len(rows))
-        offsets = self.settings.offsets(rows.class_indices[None], rows.ways)
+        offsets = self.settings.offsets(rows.class_indices[None])
         shares = shares if offsets is None else shares + offsets[0].cpu().numpy()
         return np.asarray(shares - np.logaddexp.reduce(shares))
 
@@ -248,7 +320,7 @@ class Fitted:
         if isolated.reads_all:
             answers = [isolated._leave_out(group) for group in isolated._groups(left_out)]
         else:
-            answers = [isolated._leave_out_and_reduce(fold) for fold in left_out]
+            answers = [isolated._leave_out_and_reread(fold) for fold in left_out]
         return HeldOut.joined(answers, self.rows.ways)
 
     @cached_property
@@ -282,19 +354,48 @@ class Fitted:
             read = self.pool[: self.pool_read.shape[1]]
             pool = _stacked(scalings, [read] * len(group))
         answers = self.learner.infer(support, queries, pool)
-        offsets = self.settings.offsets(support.class_indices.numpy(), support.ways)
+        offsets = self.settings.offsets(support.class_indices.numpy())
         answers = adjusted(answers, offsets, None)
         return HeldOut(group.ravel(), answers.exp().flatten(0, 1).cpu().numpy())
 
-    def _leave_out_and_reduce(self, fold: NDArray[np.int64]) -> HeldOut:
-        """Classify one fold given all other rows, which are reduced before they are read."""
-        scaled = self.rows.with_features(self.scaling.unlabelled(self.rows.features))
+    def _leave_out_and_reread(self, fold: NDArray[np.int64]) -> HeldOut:
+        """Classify one fold given all other rows, which are read as a support of their own."""
+        scaled = self.rows.with_features(self.scaling.label_free(self.rows.features))
         remaining = scaled.take(np.delete(np.arange(len(scaled)), fold))
-        scale = after_unlabelled(self.settings.scale)
-        pool = None if self.pool is None else self.scaling.unlabelled(self.pool)
+        scale = after_label_free(self.settings.scale)
+        pool = None if self.pool is None else self.scaling.label_free(self.pool)
         fitted = Fitted.of(remaining, replace(self.settings, scale=scale), pool)
         answers = fitted.log_probabilities(scaled.features[fold])
         return HeldOut(fold, np.exp(answers))
+
+
+def _pool_to_read(pool: NDArray[Any] | None, scaling: AnyScaling, kept: Rows) -> Tensor | None:
+    """Return as many rows of the pool as memory can hold, scaled: (1, u, d_T)."""
+    if pool is None:
+        return None
+    limit = max(1, MAX_STATES // kept.ways - len(kept))
+    return torch.from_numpy(scaling(pool[:limit])).unsqueeze(0)
+
+
+def joint_limit(max_support: int | None) -> int | None:
+    """Return the largest number of queries that may see each other; None if there is no limit.
+
+    A `max_support` below `MAX_SUPPORT` does not lower this limit: queries take their own memory.
+    """
+    return None if max_support is None else max(max_support, MAX_SUPPORT)
+
+
+def check_joint_call(num_queries: int, max_support: int | None) -> None:
+    """Refuse more queries than can see each other in bounded memory; see `joint_limit`."""
+    limit = joint_limit(max_support)
+    if limit is not None and num_queries > limit:
+        raise UserError(
+            "the rows of one call, which see each other, do not fit into bounded memory",
+            got=f"{num_queries} rows in one call",
+            allowed=f"at most {limit} (max_support, or {MAX_SUPPORT} if that is less), or any"
+            " number with visibility='isolated'",
+            remedy="Pass fewer rows in a call, or raise max_support.",
+        )
 
 
 def _stacked(scalings: Sequence[AnyScaling], rows: Iterable[NDArray[Any]]) -> Tensor:
@@ -303,11 +404,13 @@ def _stacked(scalings: Sequence[AnyScaling], rows: Iterable[NDArray[Any]]) -> Te
     return torch.from_numpy(np.stack(blocks))
 
 
-def adjusted(answers: Tensor, offsets: Tensor | None, shares: Tensor | None) -> Tensor:
+def adjusted(answers: Tensor, offsets: Tensor | None, shares: NDArray[np.float64] | None) -> Tensor:
     """Add class offsets (B, K) to answers (B, m, K), normalise, and impose class shares (K,)."""
     # Double precision makes probabilities sum to one as closely as callers expect.
     answers = answers.double()
     if offsets is not None:
         answers = answers + offsets.unsqueeze(1).to(answers.device)
     answers = answers.log_softmax(dim=-1)
-    return answers if shares is None else impose_shares(answers, shares.to(answers.device))
+    if shares is None:
+        return answers
+    return impose_shares(answers, torch.from_numpy(shares).to(answers.device))

@@ -9,7 +9,8 @@ Shapley values (Castro, Gómez and Tejada, *Polynomial calculation of the Shaple
 sampling*, 2009). Every order is also walked in reverse.
 """
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -21,12 +22,14 @@ from numpy.typing import NDArray
 from unitail.encoders.tables import TableEncoder
 from unitail.errors import CannotSolve, InvalidInput
 from unitail.estimator.fitted import Fitted
-from unitail.estimator.support_size import standing_for
+from unitail.estimator.rows import Rows
 from unitail.inputs.input_encoder import InputEncoder, MixedEncoder
 from unitail.wording import some
 
 MAX_WALKED = 65_536
-"""Largest number of rows with replaced columns that are scored at once."""
+"""Largest number of rows with replaced columns whose scores are kept at once."""
+MAX_VALUES = 2**22
+"""Largest count of numbers in rows that are scored at once: 32 MB."""
 Floats = NDArray[np.float64]
 Score = Callable[[NDArray[Any], NDArray[np.int64]], Floats]
 """Maps rows (m, d_T) and a class index for each to scores (m,)."""
@@ -72,11 +75,24 @@ def row_influence(fitted: Fitted, queries: NDArray[Any], places: NDArray[np.int6
     contributions = hypothesis.contributions(scaled, torch.from_numpy(places).unsqueeze(0))
     values: Floats = contributions[0].double().cpu().numpy()
     if len(fitted.kept) < rows.total:
-        centre_of = standing_for(fitted.scaled.repeated(), fitted.kept)
+        centre_of = _standing_for(fitted.scaled.repeated(), fitted.kept)
         values = (values / np.bincount(centre_of, minlength=len(fitted.kept)).clip(1))[:, centre_of]
     if rows.counts is None:
         return values
     return np.asarray(np.add.reduceat(values, np.cumsum(rows.counts) - rows.counts, axis=1))
+
+
+def _standing_for(rows: Rows, kept: Rows) -> NDArray[np.int64]:
+    """Return, for each row, the place of itself or its nearest centre in `kept`, (n,)."""
+    from sklearn.metrics import pairwise_distances_argmin
+
+    places = np.empty(len(rows), dtype=np.int64)
+    for members, kept_members in zip(rows.members(), kept.members(), strict=True):
+        nearest = np.arange(len(members))  # all of them were kept
+        if len(kept_members) < len(members):
+            nearest = pairwise_distances_argmin(rows.features[members], kept.features[kept_members])
+        places[members] = kept_members[nearest]
+    return places
 
 
 def column_influence(
@@ -96,32 +112,49 @@ def column_influence(
     half = (num_walks + 1) // 2
     starts = labelled[rng.permutation(np.resize(rng.permutation(len(labelled)), half))]
     orders = [rng.permutation(len(spans)) for _ in starts]
-    walks = [(start, order) for start, order in zip(starts, orders, strict=True)]
-    walks += [(start, order[::-1]) for start, order in walks]
-    walks = walks[:num_walks]
+    starts = np.concatenate([starts, starts])[:num_walks].astype(queries.dtype)
+    orders = [*orders, *(order[::-1] for order in orders)][:num_walks]
+    replaced_at = np.stack(
+        [_steps_of_coordinates(order, spans, len(starts[0])) for order in orders]
+    )
     size = max(1, MAX_WALKED // (num_walks * (len(spans) + 1)))
     values = []
     for first in range(0, len(queries), size):
         chunk, classes = queries[first : first + size], places[first : first + size]
-        rows = np.stack([_walk(chunk, *walk, list(spans.values())) for walk in walks])
-        steps = rows.shape[:3]  # (walks, columns + 1, m)
-        scores = score(rows.reshape(-1, rows.shape[-1]), np.tile(classes, steps[0] * steps[1]))
-        gains = np.diff(scores.reshape(steps), axis=1)  # (walks, columns, m)
-        ordered = [gain[np.argsort(order)] for gain, (_, order) in zip(gains, walks, strict=True)]
+        steps = (num_walks, len(spans) + 1, len(chunk))
+        scores = [
+            score(
+                np.where(replaced_at[walk] <= step[:, None], chunk[query], starts[walk]),
+                classes[query],
+            )
+            for walk, step, query in _chunks_of_steps(steps, queries.shape[1])
+        ]
+        gains = np.diff(np.concatenate(scores).reshape(steps), axis=1)  # (walks, columns, m)
+        ordered = [gain[np.argsort(order)] for gain, order in zip(gains, orders, strict=True)]
         values.append(np.mean(ordered, axis=0).T)
     return np.concatenate(values)
 
 
-def _walk(
-    queries: NDArray[Any], start: NDArray[Any], order: NDArray[np.int64], spans: list[slice]
-) -> NDArray[Any]:
-    """Replace the start's columns by the queries' (m, d_T), one by one: (columns + 1, m, d_T)."""
-    rows = np.broadcast_to(start.astype(queries.dtype), queries.shape).copy()
-    walked = [rows.copy()]
-    for column in order:
-        rows[:, spans[column]] = queries[:, spans[column]]
-        walked.append(rows.copy())
-    return np.stack(walked)
+def _steps_of_coordinates(
+    order: NDArray[np.int64], spans: Mapping[str, slice], width: int
+) -> NDArray[np.int64]:
+    """Return the step of a walk at which each coordinate becomes the query's, (d_T,).
+
+    Coordinates that belong to no column stay those of the start.
+    """
+    steps = np.full(width, len(spans) + 1)
+    for span, rank in zip(spans.values(), np.argsort(order), strict=True):
+        steps[span] = np.minimum(steps[span], rank + 1)
+    return steps
+
+
+def _chunks_of_steps(
+    counts: tuple[int, int, int], width: int
+) -> Iterator[tuple[NDArray[np.int64], ...]]:
+    """List (walk, step, query) of all rows of this width, as many at a time as memory can hold."""
+    size, total = max(1, MAX_VALUES // width), math.prod(counts)
+    for first in range(0, total, size):
+        yield np.unravel_index(np.arange(first, min(first + size, total)), counts)
 
 
 def column_spans(

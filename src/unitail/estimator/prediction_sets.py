@@ -20,14 +20,14 @@ from typing import Any, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from unitail.configuration import to_table
 from unitail.errors import InvalidConfig, InvalidInput
 from unitail.estimator.rows import Rows
 from unitail.estimator.settings import Settings
 from unitail.learners.pretrained import sealed_as, shipped_folder
-from unitail.nn.episode_model import EpisodeModel, Visibility
+from unitail.nn.episode_model import EpisodeModel
 
 MAX_FOLDS = 20
 """Largest number of folds; classes with more rows than this leave out several at once."""
@@ -37,8 +37,8 @@ MAX_CALIBRATED = 2000
 """Largest number of rows of a large support that are left out for prediction sets."""
 TOLERANCE = 1e-6
 """Largest allowed difference between the sum of given probabilities and one."""
-WITHOUT_EFFECT = frozenset({"device", "chunk_size", "visibility", "class_shares"})
-"""Settings that do not affect the scores, since these come from isolated queries."""
+WITHOUT_EFFECT = frozenset({"device", "chunk_size", "visibility", "class_shares", "weightless"})
+"""Fields of rows and settings that do not affect the scores, which come from isolated queries."""
 LATER = frozenset({"counts", "weights", "class_weight", "pool", "parts"})
 """Fields added after the first format: hashed only if set, so older folders stay valid."""
 
@@ -119,12 +119,11 @@ def scores_key(rows: Rows, settings: Settings, pool: NDArray[Any] | None = None)
     digest = hashlib.sha256()
     decisive = {each.name: getattr(rows, each.name) for each in fields(rows)}
     for each in fields(settings):
-        if each.name not in WITHOUT_EFFECT:
-            value = getattr(settings, each.name)  # arrays are saved as lists
-            decisive[each.name] = value.tolist() if isinstance(value, np.ndarray) else value
+        value = getattr(settings, each.name)  # hashed as lists: folders written so stay valid
+        decisive[each.name] = value.tolist() if isinstance(value, np.ndarray) else value
     decisive["pool"] = pool
     for name, value in decisive.items():
-        if value is not None or name not in LATER:
+        if name not in WITHOUT_EFFECT and (value is not None or name not in LATER):
             _add(digest, name, value)
     return digest.hexdigest()
 
@@ -147,29 +146,17 @@ def _add(digest: Any, name: str, value: Any) -> None:  # noqa: ANN401 - hashlib 
         digest.update(json.dumps(plain, default=str).encode())
 
 
-def isolated_probabilities(
-    log_proba: object, ways: int, visibility: Visibility
-) -> NDArray[np.float64]:
-    """Return probabilities (m, K) of log-probabilities that a user passes back, or refuse them.
-
-    Sets cannot be made of answers that depend on the other queries.
-    """
-    if not visibility.isolates_queries:
-        raise InvalidConfig(
-            "prediction sets need answers to one row at a time",
-            got=f"log_proba with visibility='{visibility}'",
-            allowed="X, or log_proba with visibility='isolated'",
-        )
+def checked_log_proba(log_proba: ArrayLike, shape: tuple[int, int]) -> NDArray[np.float64]:
+    """Return log-probabilities (m, K) that a user passes back, or refuse them."""
     array = np.asarray(log_proba, dtype=np.float64)
-    if array.ndim != 2 or array.shape[1] != ways or np.isnan(array).any():
+    if array.shape != shape or np.isnan(array).any():
         raise InvalidInput(
-            "log_proba does not hold log-probabilities of these classes",
+            "log_proba does not hold log-probabilities of these rows and classes",
             got="NaN" if np.isnan(array).any() else f"shape {array.shape}",
-            allowed=f"shape (m, {ways}), as predict_log_proba returns",
-            remedy="Pass what predict_log_proba of this classifier returned.",
+            allowed=f"shape {shape}, as predict_log_proba returns",
+            remedy="Pass what predict_log_proba of this classifier returned for the same X.",
         )
-    probabilities = np.exp(array)
-    sums = probabilities.sum(axis=1)
+    sums = np.exp(array).sum(axis=1)
     if not np.allclose(sums, 1, atol=TOLERANCE):
         raise InvalidInput(
             "log_proba does not hold log-probabilities",
@@ -177,7 +164,7 @@ def isolated_probabilities(
             allowed="rows whose exponentials sum to 1",
             remedy="Pass what predict_log_proba of this classifier returned.",
         )
-    return probabilities
+    return array
 
 
 def check_coverage(coverage: object, name: str = "coverage") -> None:

@@ -1,8 +1,7 @@
-"""Labelled rows for learners: validation, class indices, weights as copies, selection."""
+"""Labelled rows: validation, class indices, weights as copies, selection, cluster centres."""
 
 import warnings
-from dataclasses import dataclass, replace
-from numbers import Number
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +30,13 @@ MAX_UNITS, MAX_ERROR = 10, 0.05
 """Largest number of copies of the smallest weight, and largest relative error of the others."""
 MAX_POOL = 1000
 """Largest number of unlabelled rows that are kept and read."""
+MAX_ROUNDS = 10
+"""Iterations of k-means."""
+
+
+def no_places() -> NDArray[np.int64]:
+    """Return the places of no rows."""
+    return np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,9 +50,11 @@ class Rows:
     ways: int
     """K, the number of classes."""
     counts: NDArray[np.int64] | None = None
-    """Number of copies that each row stands for, (n,); None: one each."""
+    """Number of copies that each row stands for, (n,), made of the weights; None: one each."""
     weights: NDArray[np.float64] | None = None
     """Weights as the user gave them, (n,); None: equal to `counts`."""
+    weightless: NDArray[np.int64] = field(default_factory=no_places)
+    """Places, among all rows that the user gave, of those of weight zero, which are not here."""
 
     def __len__(self) -> int:
         return len(self.class_indices)
@@ -71,6 +79,15 @@ class Rows:
         copies = self.take(np.repeat(np.arange(len(self)), self.counts))
         return replace(copies, counts=None, weights=None)
 
+    def without(self, places: NDArray[np.int64]) -> "Rows":
+        """Return the rows without those at these places among all that the user gave.
+
+        Classes may lose all their rows.
+        """
+        weightless = np.delete(np.isin(np.arange(self.num_given), self.weightless), places)
+        remaining = self.take(~np.isin(self.places, places))
+        return replace(remaining, weightless=np.flatnonzero(weightless))
+
     def weighing(self, weights: NDArray[np.float64]) -> "Rows":
         """Return the rows with these weights, all above zero, turned into counts."""
         if (weights == 1).all():
@@ -83,6 +100,16 @@ class Rows:
         """The weight of each row, (n,)."""
         weights = self.counts if self.weights is None else self.weights
         return np.ones(len(self)) if weights is None else weights.astype(np.float64)
+
+    @property
+    def num_given(self) -> int:
+        """Number of rows that the user gave, counting those of weight zero."""
+        return len(self) + len(self.weightless)
+
+    @property
+    def places(self) -> NDArray[np.int64]:
+        """Place of each row among all rows that the user gave, (n,)."""
+        return np.delete(np.arange(self.num_given), self.weightless)
 
     @property
     def total(self) -> int:
@@ -166,14 +193,45 @@ def weighted_rows(
             remedy="Leave sample_weight out to give all rows the same weight.",
         )
     rows, classes = weighted_rows(features[present], labels[present], None)
+    rows = replace(rows, weightless=np.flatnonzero(~present))
     return rows.weighing(weights[present]), classes
 
 
+def more_rows(
+    rows: Rows,
+    classes: NDArray[Any],
+    features: NDArray[Any],
+    labels: NDArray[Any],
+    weight: ArrayLike | None,
+) -> tuple[Rows, NDArray[Any]]:
+    """Return rows of these classes together with new ones, and the labels of all of them (K,)."""
+    check_same_kind(classes, labels)
+    weights = _check_sample_weight(weight, features, dtype=np.float64, ensure_non_negative=True)
+    together, all_classes = weighted_rows(
+        np.concatenate([rows.features, features]),
+        np.concatenate([classes[rows.class_indices], labels]),
+        np.concatenate([rows.given_weights, weights]),
+    )
+    weightless = np.concatenate([rows.weightless, rows.num_given + np.flatnonzero(weights == 0)])
+    return replace(together, weightless=weightless), all_classes
+
+
+def fewer_rows(rows: Rows, classes: NDArray[Any], places: ArrayLike) -> tuple[Rows, NDArray[Any]]:
+    """Return rows of these classes without those at some places, and the labels that remain (K,).
+
+    Places are those among all rows that the user gave.
+    """
+    remaining = rows.without(check_places(places, rows.num_given))
+    kept_classes, indices = encode_labels(classes[remaining.class_indices])
+    remaining = replace(remaining, class_indices=indices, ways=len(kept_classes))
+    return remaining.weighing(remaining.given_weights), kept_classes
+
+
 def plain_labels(labels: Any) -> Any:  # noqa: ANN401 - whatever users give
-    """Return the labels, pandas' own dtypes converted to numpy's; refuse missing or mixed ones.
+    """Return the labels, objects and pandas' own dtypes converted; refuse missing or mixed ones.
 
     Otherwise numpy would turn integers and booleans of pandas' nullable dtypes into floats, and
-    numbers next to strings into strings.
+    numbers next to strings into strings; scikit-learn would refuse numbers among objects.
     """
     labels = labels if isinstance(labels, np.ndarray) else converted(labels)
     dtype = getattr(labels, "dtype", None)
@@ -191,12 +249,14 @@ def plain_labels(labels: Any) -> Any:  # noqa: ANN401 - whatever users give
             allowed="a label for each row",
             remedy="Leave them out of X and y; `fit(X, y, pool=...)` reads rows without a label.",
         )
-    _check_kinds(values)
+    kind = _common_kind(values)
     is_pandas_dtype = hasattr(labels, "isna") and not isinstance(dtype, np.dtype)
-    return np.array(values) if is_pandas_dtype else labels
+    are_objects = dtype == np.dtype(object) and kind in ("booleans", "numbers")
+    return np.array(values) if is_pandas_dtype or are_objects else labels
 
 
-def _check_kinds(labels: list[Any] | tuple[Any, ...]) -> None:
+def _common_kind(labels: list[Any] | tuple[Any, ...]) -> str | None:
+    """Return the kind of all labels, None if there are none; refuse several kinds, or others."""
     kinds = sorted({_kind_of(label) for label in labels})
     if len(kinds) > 1 or not set(kinds) <= {"booleans", "numbers", "sequences", "strings"}:
         raise InvalidEpisode(
@@ -205,6 +265,7 @@ def _check_kinds(labels: list[Any] | tuple[Any, ...]) -> None:
             allowed="strings, numbers or booleans",
             remedy="Write them as strings: [str(label) for label in y].",
         )
+    return kinds[0] if kinds else None
 
 
 def _kind_of(label: object) -> str:
@@ -212,7 +273,7 @@ def _kind_of(label: object) -> str:
         return "booleans"
     if isinstance(label, str):
         return "strings"
-    if isinstance(label, Number):
+    if isinstance(label, int | float | np.integer | np.floating):
         return "numbers"
     is_sequence = isinstance(label, list | tuple | np.ndarray)
     return "sequences" if is_sequence else f"{type(label).__name__} objects"
@@ -307,6 +368,46 @@ def check_places(places: ArrayLike, count: int) -> NDArray[np.int64]:
             "there are no such rows",
             got=f"places {array.tolist()!r:.60}",
             allowed=f"a list of integers from 0 to {count - 1}",
-            remedy="Count the rows as kept_examples() has them.",
+            remedy="Count the rows from 0 in the order of `fit` and `add`.",
         )
     return np.unique(array.astype(np.int64))
+
+
+def class_quota(shots: NDArray[np.int64], limit: int) -> int:
+    """Return the largest number of rows per class such that all together keep at most `limit`."""
+    quotas = np.sort(shots)
+    sharing = np.arange(len(quotas), 0, -1)  # number of classes at least as large as each
+    smaller = np.concatenate([[0], np.cumsum(quotas)[:-1]])
+    fair = (limit - smaller) // sharing  # the quota if only the smaller classes keep all rows
+    over = np.flatnonzero(quotas > fair)
+    return max(1, int(fair[over[0]])) if len(over) else int(quotas[-1])
+
+
+def reduced(rows: Rows, limit: int | None, seed: int) -> Rows:
+    """Replace rows by at most `limit` rows and cluster centres; deterministic given the seed."""
+    if limit is None or len(rows) <= limit:
+        return rows
+    quota = class_quota(rows.shots, limit)
+    kept = [
+        rows.features[places]
+        if len(places) <= quota
+        else centres(rows.features[places], quota, seed)
+        for places in rows.members()
+    ]
+    class_indices = np.repeat(np.arange(rows.ways), [len(features) for features in kept])
+    return Rows(np.concatenate(kept), class_indices, rows.ways)
+
+
+def centres(features: NDArray[Any], count: int, seed: int) -> NDArray[Any]:
+    """Return the centres of `count` clusters; fewer if there are fewer distinct rows."""
+    from sklearn.cluster import KMeans
+    from sklearn.exceptions import ConvergenceWarning
+
+    # Initialisation by k-means++ would take far longer than the clustering itself, and hardly helps
+    # with so many centres.
+    clusters = KMeans(count, init="random", n_init=1, max_iter=MAX_ROUNDS, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than clusters
+        clusters.fit(features)
+    used: NDArray[Any] = clusters.cluster_centers_[np.unique(clusters.labels_)]
+    return used

@@ -1,14 +1,15 @@
-"""The classifier's parameters, validated once and resolved."""
+"""The classifier's parameters, validated and resolved once, in `Settings.of`."""
 
 import copy
 import operator
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -18,7 +19,8 @@ from sklearn.utils import check_random_state
 from torch import Tensor
 
 from unitail.errors import InvalidConfig, WeightWarning, require, warn_user
-from unitail.estimator.scaling import Scales, read_scale
+from unitail.estimator.scaling import Scales, read_scale, scale_after
+from unitail.inputs.input_encoder import InputEncoder, MixedEncoder
 from unitail.learners.checkpoint import load_model
 from unitail.learners.class_shares import prior_offsets
 from unitail.learners.in_context import InContextLearner
@@ -28,12 +30,15 @@ from unitail.nn.episode_model import AnyModel, EpisodeModel, Visibility
 from unitail.processes import choose_device
 from unitail.wording import some
 
+Floats = NDArray[np.float64]
 AUTO = "auto"
 """Visibility: the model's own."""
 BALANCED = "balanced"
 """Class shares or weights under which all classes count the same."""
 MAX_DOUBLE = 256
 """Largest number of rows that are read in double precision by default."""
+MAX_SUPPORT = 4000
+"""Default of `max_support`; also the least limit on the number of queries of a joint call."""
 TOLERANCE = 1e-6
 """Largest allowed difference between the sum of class shares and one."""
 
@@ -46,9 +51,9 @@ class Precision(StrEnum):
     SINGLE = "single"
     DOUBLE = "double"
 
-    def dtype(self, num_rows: int, device: torch.device) -> torch.dtype:
+    def dtype(self, num_rows: int) -> torch.dtype:
         """Choose by the rows read; the number of queries must not affect their answers."""
-        small = num_rows <= MAX_DOUBLE and device.type != "mps"  # mps has no doubles
+        small = num_rows <= MAX_DOUBLE
         double = self is Precision.DOUBLE or (self is Precision.AUTO and small)
         return torch.float64 if double else torch.float32
 
@@ -75,12 +80,12 @@ class Settings:
     """How supports are read and queries answered."""
 
     model: AnyModel | str
-    """A model, or the name of a shipped one."""
+    """A copy of the user's model, who may go on to train it, or the name of a shipped one."""
     device: torch.device
     precision: Precision
     visibility: Visibility
-    class_shares: str | ArrayLike | None
-    """How often each class occurs among the queries of one call, if that is known."""
+    class_shares: Floats | None = None
+    """How often each class occurs among the queries of one call, if that is known, (K,)."""
     num_draws: int
     seed: int
     chunk_size: int | None
@@ -88,18 +93,29 @@ class Settings:
     scale: Scales
     parts: tuple[int, ...] | None
     """Number of columns of each part that is classified on its own."""
-    class_prior: str | ArrayLike | None
-    """How often each class occurs among the queries, if that differs from the support."""
-    class_weight: str | ArrayLike | Mapping[Any, float] | None
-    """Factors on the class probabilities, by label or as an array (K,); one if not named."""
+    class_prior: Floats | None = None
+    """How often each class occurs among the queries, if that differs from the support, (K,)."""
+    class_weight: Floats | None = None
+    """Factors on the class probabilities, (K,)."""
 
     @classmethod
-    def of(cls, parameters: Parameters, seed: int) -> "Settings":
-        """Validate the parameters, and load the model if it is given as a folder."""
-        model = _choose_model(parameters.model)
+    def of(
+        cls,
+        parameters: Parameters,
+        seed: int,
+        classes: Sequence[Any] | None = None,
+        inputs: InputEncoder | None = None,
+    ) -> "Settings":
+        """Validate the parameters; load the model if it is given as a folder, otherwise copy it.
+
+        Without `classes`, what the parameters say about classes is left out. `scale` is what
+        remains to be done after the encoder `inputs`.
+        """
+        device = _choose_device(parameters.device)
+        model = _choose_model(parameters.model, device)
         loaded = load_shipped(model) if isinstance(model, str) else model
         visibility = _choose_visibility(parameters.visibility, loaded)
-        chunk_size = _count(parameters.chunk_size, "chunk_size")
+        chunk_size = _optional_count(parameters.chunk_size, "chunk_size")
         if chunk_size is not None and not visibility.isolates_queries:
             raise InvalidConfig(
                 "rows that see each other cannot be answered in chunks",
@@ -113,36 +129,50 @@ class Settings:
                 allowed="class_shares=None, or visibility='joint'",
             )
         _check_one_class_weighting(parameters)
-        num_draws = _count(parameters.n_draws, "n_draws")
+        num_draws = _optional_count(parameters.n_draws, "n_draws")
         parts = None if parameters.parts is None else checked_parts(parameters.parts)
-        return cls(
+        scale = read_scale(parameters.scale, parts)
+        if parts is None and isinstance(inputs, MixedEncoder):
+            parts = inputs.widths
+        settings = cls(
             model=model,
-            device=choose_device(parameters.device),
+            device=device,
             precision=_choose_precision(parameters.precision),
             visibility=visibility,
-            class_shares=parameters.class_shares,
             num_draws=num_draws or (SHIPPED_DRAWS[model] if isinstance(model, str) else 1),
             seed=seed,
             chunk_size=chunk_size,
-            max_support=_count(parameters.max_support, "max_support"),
-            scale=read_scale(parameters.scale, parts),
+            max_support=_optional_count(parameters.max_support, "max_support"),
+            scale=scale_after(scale, inputs, parts),
             parts=parts,
-            class_prior=parameters.class_prior,
-            class_weight=parameters.class_weight,
+        )
+        return settings if classes is None else settings.for_classes(parameters, classes)
+
+    def for_classes(self, parameters: Parameters, classes: Sequence[Any]) -> "Settings":
+        """Return the same settings with what the parameters say about these classes."""
+        ways, prior, weights = len(classes), parameters.class_prior, parameters.class_weight
+        if isinstance(weights, str) and weights == BALANCED:
+            # The balanced prior is the same: n / (K n_k) is 1 / K divided by the share of class k.
+            prior, weights = BALANCED, None
+        return replace(
+            self,
+            class_shares=_read_shares(parameters.class_shares, ways, "class_shares"),
+            class_prior=_read_shares(prior, ways, "class_prior"),
+            class_weight=_read_weights(weights, classes),
         )
 
     @property
     def given_model(self) -> AnyModel:
-        """The user's model, or the shipped one: to look up what it can do, not to predict with."""
+        """The model as it was given: to look up what it can do, not to predict with."""
         return load_shipped(self.model) if isinstance(self.model, str) else self.model
 
     def learner(self, num_rows: int, widths: tuple[int, ...] | None = None) -> AnyLearner:
         """Return the learner for this number of rows, and for parts of these widths."""
-        dtype = self.precision.dtype(num_rows, self.device)
+        dtype = self.precision.dtype(num_rows)
         if isinstance(self.model, str):
             model = load_shipped(self.model, self.device, dtype)
-        else:  # a copy, since the caller may go on to train it
-            model = copy.deepcopy(self.model).to(self.device, dtype).eval().requires_grad_(False)
+        else:
+            model = _converted(self.model, dtype)
         learner = InContextLearner(
             model,
             num_draws=self.num_draws,
@@ -152,38 +182,43 @@ class Settings:
         )
         return PartsLearner(learner, widths or self.parts) if self.parts else learner
 
-    def shares(self, ways: int) -> Tensor | None:
-        """Return the user's `class_shares` for K classes, (K,), or None."""
-        return _read_shares(self.class_shares, ways, "class_shares")
-
     def offsets(
-        self, class_indices: NDArray[np.int64], ways: int, shares: NDArray[np.float64] | None = None
+        self, class_indices: NDArray[np.int64], shares: Floats | None = None
     ) -> Tensor | None:
         """Return the offsets (B, K) to log-probabilities for supports (B, n), by prior and weights.
 
         `shares` (K,) are the class shares among all rows, if the support is a reduction of them;
-        they are the prior unless the user gave one. Balanced weights equal the balanced prior:
-        n / (K n_k) is 1 / K divided by the share of class k.
+        they are the prior unless the user gave one.
         """
-        balanced = isinstance(self.class_weight, str) and self.class_weight == BALANCED
-        prior = _read_shares(BALANCED if balanced else self.class_prior, ways, "class_prior")
-        if prior is not None:
-            return prior_offsets(class_indices, prior)
-        restored = None if shares is None else prior_offsets(class_indices, torch.tensor(shares))
-        weights = class_weights(self.class_weight, range(ways))
-        if weights is None:
+        prior = shares if self.class_prior is None else self.class_prior
+        restored = None if prior is None else prior_offsets(class_indices, torch.from_numpy(prior))
+        if self.class_weight is None:
             return restored
-        weighted = torch.as_tensor(weights).log().expand(len(class_indices), -1)
+        weighted = torch.from_numpy(self.class_weight).log().expand(len(class_indices), -1)
         return weighted if restored is None else weighted + restored
 
 
-def class_weights(given: Any, classes: Sequence[Any]) -> NDArray[np.float64] | None:  # noqa: ANN401
+_CONVERTED: WeakKeyDictionary[AnyModel, dict[torch.dtype, AnyModel]] = WeakKeyDictionary()
+"""Models of `Settings` in other dtypes than their own; as long as the models themselves live."""
+
+
+def _converted(model: AnyModel, dtype: torch.dtype) -> AnyModel:
+    """Return a frozen model in a dtype; converted once."""
+    if next(model.parameters()).dtype == dtype:
+        return model
+    converted = _CONVERTED.setdefault(model, {})
+    if dtype not in converted:
+        converted[dtype] = copy.deepcopy(model).to(dtype)
+    return converted[dtype]
+
+
+def _read_weights(given: Any, classes: Sequence[Any]) -> Floats | None:  # noqa: ANN401
     """Return the weight of each class (K,) from the user's weights by label; the default is 1.
 
     A label that no row has is reported and ignored: a class may lose its rows, or get them later.
     """
-    if given is None or isinstance(given, np.ndarray):
-        return given
+    if given is None:
+        return None
     named = dict(given) if isinstance(given, Mapping) else {None: 0.0}
     for weight in named.values():
         number = weight if isinstance(weight, int | float | np.number) else 0.0
@@ -200,19 +235,18 @@ def class_weights(given: Any, classes: Sequence[Any]) -> NDArray[np.float64] | N
     return np.array([float(named.get(label, 1.0)) for label in classes])
 
 
-def _read_shares(given: str | ArrayLike | None, ways: int, name: str) -> Tensor | None:
+def _read_shares(given: str | ArrayLike | None, ways: int, name: str) -> Floats | None:
+    """Return the share of each class (K,) from what the user gave."""
     if given is None:
         return None
     if isinstance(given, str) and given == BALANCED:
-        return torch.full((ways,), 1 / ways, dtype=torch.float64)
+        return np.full(ways, 1 / ways)
     try:
-        shares = torch.as_tensor(np.asarray(given, dtype=np.float64))
+        shares = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
-        shares = torch.empty(0, dtype=torch.float64)
+        shares = np.empty(0)
     require(
-        shares.shape == (ways,)
-        and bool((shares > 0).all())
-        and abs(float(shares.sum()) - 1) < TOLERANCE,
+        shares.shape == (ways,) and bool((shares > 0).all()) and abs(shares.sum() - 1) < TOLERANCE,
         name,
         got=given,
         allowed=f"None, '{BALANCED}', or {ways} numbers above 0 that add up to 1",
@@ -226,12 +260,27 @@ def draw_seed(random_state: Any) -> int:  # noqa: ANN401 - as scikit-learn takes
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 
-def _choose_model(model: object) -> AnyModel | str:
-    """Return the model for the `model` argument, or the name if it is a shipped one."""
-    if isinstance(model, EpisodeModel) or (isinstance(model, str) and model in SHIPPED_DRAWS):
+def _choose_device(name: object) -> torch.device:
+    """Return the device called `name`; refuse those without double precision."""
+    device = choose_device(name)
+    if device.type == "mps":
+        raise InvalidConfig(
+            "the device computes in single precision only",
+            got=repr(str(device)),
+            allowed="auto, cpu, or another device with double precision",
+            remedy="Leave it out; encoders may use it: `make_encoder(name, device='mps')`.",
+        )
+    return device
+
+
+def _choose_model(model: object, device: torch.device) -> AnyModel | str:
+    """Return a frozen model for the `model` argument, or the name if it is a shipped one."""
+    if isinstance(model, str) and model in SHIPPED_DRAWS:
         return model
+    if isinstance(model, EpisodeModel):
+        return copy.deepcopy(model).to(device).eval().requires_grad_(False)
     if isinstance(model, str | Path):
-        return load_model(model)
+        return load_model(model).to(device).eval().requires_grad_(False)
     raise InvalidConfig(
         "model is unknown",
         got=type(model).__name__,
@@ -266,18 +315,19 @@ def _choose_precision(name: object) -> Precision:
     return Precision(name)
 
 
-def _count(value: object, name: str) -> int | None:
+def _optional_count(value: object, name: str) -> int | None:
     """Return `value` if it is None or an integer of 1 or more; refuse anything else."""
-    if value is None:
-        return None
+    return None if value is None else checked_count(value, name, "1 or more, or None")
+
+
+def checked_count(value: object, name: str, allowed: str = "1 or more") -> int:
+    """Return `value` if it is an integer of 1 or more; refuse anything else."""
     try:
         number = 0 if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         number = 0
     if number < 1:
-        raise InvalidConfig(
-            f"{name} is out of range", got=repr(value), allowed="1 or more, or None"
-        )
+        raise InvalidConfig(f"{name} is out of range", got=repr(value), allowed=allowed)
     return number
 
 

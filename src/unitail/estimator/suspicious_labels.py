@@ -35,6 +35,16 @@ class SuspiciousLabel:
     likely_probability: float
 
 
+def check_max_probability(given: object) -> None:
+    """Refuse anything but a number above 0, up to 1."""
+    require(
+        isinstance(given, int | float | np.number) and 0 < float(given) <= 1,
+        "max_probability",
+        got=repr(given),
+        allowed="a number above 0, up to 1",
+    )
+
+
 def suspicious_labels(
     held_out: HeldOut,
     class_indices: NDArray[np.int64],
@@ -42,12 +52,6 @@ def suspicious_labels(
     max_probability: float = MAX_PROBABILITY,
 ) -> list[SuspiciousLabel]:
     """Return the labels that look wrong, the least probable first."""
-    require(
-        0 < max_probability <= 1,
-        "max_probability",
-        got=max_probability,
-        allowed="a number above 0, up to 1",
-    )
     labels = class_indices[held_out.places]
     label_probability = held_out.probabilities[np.arange(len(labels)), labels]
     likely = held_out.probabilities.argmax(axis=1)

@@ -32,10 +32,9 @@ from torch.overrides import TorchFunctionMode
 from unitail.encoders.tables import MAX_DEVIATIONS
 from unitail.errors import InvalidConfig
 from unitail.estimator.classifier import TailClassifier
-from unitail.estimator.fitted import Fitted
+from unitail.estimator.fitted import Fitted, support_limit
 from unitail.estimator.scaling import Scaling
 from unitail.estimator.settings import Precision
-from unitail.estimator.support_size import support_limit
 from unitail.framework.episode import Support
 from unitail.learners.in_context import InContextHypothesis
 from unitail.nn.episode_model import AnyModel, Visibility
@@ -124,10 +123,10 @@ class ClassifierGraph(nn.Module):
         scaling = fitted.scaling
         assert isinstance(scaling, Scaling), "parts were refused above"
         self._standard = scaling.choice.standardises
-        self._view = scaling._view if scaling.choice.views else None
-        self._register("column_medians", scaling._medians)
+        self._view = scaling.view if scaling.choice.views else None
+        self._register("column_medians", scaling.label_free.medians)
         if self._standard:
-            mean, factor, missing = scaling._standard
+            mean, factor, missing = scaling.label_free.moments
             marked = np.flatnonzero(missing > 0)
             self._register("column_means", mean)
             self._register("column_factors", factor)
@@ -207,7 +206,7 @@ def _answers(model: AnyModel, reads: tuple[Any, ...], enter: Any, rows: Tensor) 
 
 def _in_single(classifier: TailClassifier) -> Fitted:
     """Fit the classifier's rows again in single precision, in which all runtimes compute."""
-    fitted: Fitted = classifier._fitted
+    fitted: Fitted = classifier.fitted_
     if not fitted.settings.visibility.isolates_queries:
         raise InvalidConfig(
             "joint answers cannot be exported",

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 import unitail
-from unitail.errors import UserError, optional
+from unitail.errors import CannotExport, UserError, optional
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.prediction_sets import threshold
 from unitail.export.graphs import ClassifierGraph, ModelGraph
@@ -32,12 +32,6 @@ EXPORTERS = ("torch.onnx", "onnxscript", "onnx_ir")
 """Loggers of the exporters, whose warnings do not help users."""
 CHECKED = 40
 """Number of rows on which a file is checked before it is written."""
-
-
-class CannotExport(UserError):
-    """The model cannot be written as ONNX, or the file would give other answers."""
-
-    remedy = "Export another model; the default one can be exported."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +59,7 @@ def export_classifier(classifier: TailClassifier, path: Path) -> Path:
     sets. A file that does not give the classifier's answers is an error and is not written.
     """
     kept = classifier.kept_examples()
-    fitted = classifier._fitted
+    fitted = classifier.fitted_
     example = torch.from_numpy(kept.vectors[:2].astype("float32"))
     scores = fitted.held_out_scores
     facts = {

@@ -81,8 +81,9 @@ class LearningCurve:
 
     def residual_risk(self, level: float = LEVEL) -> tuple[MeanInterval, ...]:
         """Return alpha at each size with its interval, taking the reference as exact."""
+        reference = self.reference
         return tuple(
-            replace(interval, mean=interval.mean - self.reference) for interval in self.risk(level)
+            replace(interval, mean=interval.mean - reference) for interval in self.risk(level)
         )
 
     def __str__(self) -> str:

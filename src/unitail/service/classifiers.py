@@ -51,7 +51,7 @@ class Version:
 
         This holds in double precision, unless queries see each other.
         """
-        hypothesis = self.classifier._fitted.hypothesis
+        hypothesis = self.classifier.fitted_.hypothesis
         is_double = next(hypothesis.model.parameters()).element_size() == 8
         return is_double and self.classifier.visibility_ == Visibility.ISOLATED
 
@@ -59,6 +59,11 @@ class Version:
     def labels(self) -> NDArray[Any]:
         """The labels of the examples, by place."""
         return self.classifier.kept_examples().labels
+
+    @property
+    def places(self) -> NDArray[np.int64]:
+        """The place of each example as the classifier counts them: some may have no weight."""
+        return self.classifier.kept_examples().places
 
     @property
     def takes(self) -> str:

@@ -102,7 +102,7 @@ def _tools(service: Service) -> list[Any]:
 
 def _evaluate(version: Version) -> dict[str, Any]:
     """Estimate the accuracy by cross-validation: each example is answered from the others."""
-    fitted = version.classifier._fitted
+    fitted = version.classifier.fitted_
     held_out = fitted.held_out(folds(fitted.rows))
     count = len(held_out.places)
     if not count:

@@ -1,14 +1,13 @@
 """Answers the rows of one or several requests, as values that JSON can represent."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unitail.answer_defaults import COVERAGE
-from unitail.nn.episode_model import Visibility
 from unitail.service.classifiers import Version
 from unitail.web.replies import Refusal
 from unitail.wording import numbered
@@ -83,7 +82,11 @@ def _answers(
 ) -> list[dict[str, Any]]:
     classes = question.version.classifier.classes_.tolist()
     probabilities, options = np.exp(log_proba), question.options
-    sets = None if options.coverage is None else _sets(question, log_proba, options.coverage)
+    sets = None
+    if options.coverage is not None:
+        sets = question.version.classifier.predict_set(
+            question.rows, options.coverage, log_proba=log_proba
+        )
     answers = []
     for place, row in enumerate(probabilities):
         best = int(row.argmax())
@@ -105,6 +108,7 @@ def _deciding(question: QueryRows) -> list[list[dict[str, Any]]]:
     """Return the examples that decided each answer, the strongest first."""
     version, count = question.version, question.options.influence
     influence, labels = version.classifier.influence(question.rows), version.labels.tolist()
+    influence = replace(influence, values=influence.values[:, version.places])
     return [
         [
             {
@@ -119,15 +123,3 @@ def _deciding(question: QueryRows) -> list[list[dict[str, Any]]]:
             influence.top(count), influence.values, influence.shares, strict=True
         )
     ]
-
-
-def _sets(
-    question: QueryRows, log_proba: NDArray[np.float64], coverage: float
-) -> NDArray[np.bool_]:
-    classifier = question.version.classifier
-    if classifier.visibility_ == Visibility.ISOLATED:
-        return classifier.predict_set(coverage=coverage, log_proba=log_proba)
-    # Sets are those of isolated answers; the joint answer may be another class, which is added.
-    sets = classifier.predict_set(question.rows, coverage)
-    sets[np.arange(len(sets)), log_proba.argmax(axis=1)] = True
-    return sets

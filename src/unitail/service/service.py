@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unitail.estimator.classifier import TailClassifier
+from unitail.estimator.rows import check_places
 from unitail.service.admission import overloaded
 from unitail.service.batching import Batcher
 from unitail.service.classifiers import Classifiers, Served, Version
@@ -132,7 +133,8 @@ class Service:
                     allowed=f"version {newest.number}, the newest",
                     remedy="List its examples again.",
                 )
-            classifier.remove(choose(newest))
+            places = check_places(choose(newest), len(newest.places))
+            classifier.remove(newest.places[places])
 
         return await self._change(served, remove, deadline)
 

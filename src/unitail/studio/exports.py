@@ -111,7 +111,7 @@ class Results:
             [label for _, label in support],
             pool=vectors.at(pool) if len(pool) else None,
         )
-        classifier._fitted = classifier._fitted.calibrated_on(is_own)
+        classifier.calibrate_on(is_own)
         examples = _subset(catalogue.items, places).with_labels(label for _, label in support)
         label_of = {
             **{place: names[class_id] for place, class_id in zip(*named.support, strict=True)},

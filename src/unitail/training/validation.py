@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from unitail.baselines.proto_head import ProtoHead
 from unitail.framework.episode import Episode
+from unitail.framework.learner import Inference, ask
 from unitail.framework.statistics import MeanInterval
 from unitail.framework.task import accuracy, log_loss
 from unitail.nn.episode_model import AnyModel, EpisodeDraw
@@ -68,7 +69,7 @@ class Validator:
         means = {}
         for shots in self.config.shots:
             measured = self._gather(
-                _accuracy_and_loss(learner.infer(episode.support, episode.query.features), episode)
+                _accuracy_and_loss(_answers(learner, episode), episode)
                 for episode, _ in self._batches(shots)
             )
             means[shots] = float(measured[:, 0].double().mean())
@@ -96,6 +97,13 @@ class Validator:
     def _gather(self, batches: Iterator[Tensor]) -> Tensor:
         """Gather the measurements of all processes on the CPU."""
         return self.processes.gather(torch.cat(list(batches))).cpu()
+
+
+def _answers(learner: Inference, episode: Episode) -> Tensor:
+    """Return the answers of a learner that can solve any task, on the device of the episode."""
+    answers = ask(learner, episode, seed=0)
+    assert isinstance(answers, Tensor)
+    return answers.to(episode.query.features.device)
 
 
 def _accuracy_and_loss(scores: Tensor, episode: Episode) -> Tensor:

@@ -279,6 +279,8 @@ def explain(
     by_place = {answer.place: answer for answer in result.answers}
     labels = _as_classes(classifier, [by_place[place].label for place in chosen])
     influence = classifier.influence(rows, labels)
+    kept = classifier.kept_examples().places
+    influence = replace(influence, values=influence.values[:, kept])
     because = dict(zip(chosen, _because(influence, examples), strict=True))
     columns = {}
     if result.modality is Modality.TABLE:

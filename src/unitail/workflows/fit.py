@@ -23,10 +23,10 @@ from unitail.errors import (
     optional,
 )
 from unitail.estimator.classifier import TailClassifier
+from unitail.estimator.fitted import joint_limit
 from unitail.estimator.saving.folder import is_classifier
 from unitail.estimator.scaling import Scale, plain, scale_after
 from unitail.estimator.settings import Settings
-from unitail.estimator.support_size import joint_limit
 from unitail.inputs.cells import ORDERS, with_reading
 from unitail.inputs.columns import Layout
 from unitail.inputs.encode import (
@@ -251,7 +251,7 @@ def fit_files(
         notes=(
             *encoder.notes,
             *contradictions(examples, vectors["examples"]),
-            *classifier._fitted.size_notes,
+            *classifier.fitted_.size_notes,
         ),
     )
 

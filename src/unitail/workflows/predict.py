@@ -135,12 +135,7 @@ def answer_rows(
     """Answer rows; return for each the fields of an `Answer` that depend on its vector."""
     log_proba = classifier.predict_log_proba(rows)
     probabilities = np.exp(log_proba)
-    if classifier.visibility_ == "isolated":
-        sets = classifier.predict_set(coverage=coverage, log_proba=log_proba)
-    else:
-        # Sets are calibrated on isolated answers; the joint answer may be another class, so add it.
-        sets = classifier.predict_set(rows, coverage)
-        sets[np.arange(len(rows)), probabilities.argmax(axis=1)] = True
+    sets = classifier.predict_set(rows, coverage, log_proba=log_proba)
     order = np.argsort(-probabilities, axis=1, kind="stable")
     novelty = classifier.novelty(rows)
     names = [str(name) for name in classifier.classes_]

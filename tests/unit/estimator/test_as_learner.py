@@ -4,10 +4,11 @@ import torch
 
 from helpers.blobs import blobs
 from helpers.builders import small_model
+from unitail.errors import InvalidConfig
 from unitail.estimator.as_learner import ClassifierLearner
 from unitail.estimator.classifier import TailClassifier
 from unitail.framework.episode import Support
-from unitail.framework.learner import reseeded
+from unitail.framework.learner import Paradigm, reseeded
 
 
 @pytest.mark.parametrize(
@@ -20,6 +21,7 @@ from unitail.framework.learner import reseeded
         {"max_support": 6},
         {"scale": "standard"},
         {"class_prior": [0.2, 0.3, 0.5]},
+        {"class_weight": "balanced"},
     ],
 )
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -56,6 +58,16 @@ def test_episodes_with_missing_values_are_answered_as_by_fits(scale: str) -> Non
         alone = classifier.fit(features[place].numpy(), indices[place])
         expected = alone.predict_proba(queries[place].numpy())
         np.testing.assert_allclose(answers[place].exp(), expected, atol=1e-6)
+
+
+def test_the_paradigm_is_that_of_the_model() -> None:
+    assert ClassifierLearner.of(TailClassifier()).paradigm is Paradigm.MIXED
+    assert ClassifierLearner.of(TailClassifier(small_model())).paradigm is Paradigm.IMPLICIT
+
+
+def test_weights_by_label_are_refused_as_episodes_have_no_labels() -> None:
+    with pytest.raises(InvalidConfig, match=r"could name: got class_weight={'a': 2.0}; allowed"):
+        ClassifierLearner.of(TailClassifier(class_weight={"a": 2.0}))
 
 
 def test_each_seed_has_draws_of_its_own() -> None:

@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from helpers.blobs import blobs
 from helpers.builders import small_model
 from unitail.errors import InvalidConfig, InvalidEpisode, UserError
-from unitail.estimator import support_size
+from unitail.estimator import fitted as reading
 from unitail.estimator.classifier import TailClassifier
 from unitail.nn.episode_model import AnyModel
 from unitail.relational.config import PRESETS
@@ -86,7 +86,7 @@ def test_precisions_agree() -> None:
 
 
 def dtype_of(classifier: TailClassifier) -> torch.dtype:
-    return next(classifier._fitted.learner.model.parameters()).dtype
+    return next(classifier.fitted_.learner.model.parameters()).dtype
 
 
 def test_small_supports_are_worked_on_in_double_precision() -> None:
@@ -151,7 +151,7 @@ def test_a_joint_call_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """But not by a small support: a search over `max_support` would have no scores."""
     classifier = TailClassifier(visibility="joint", max_support=12).fit(X, Y)
     assert len(classifier.predict(Q)) == 15
-    monkeypatch.setattr(support_size, "MAX_SUPPORT", 12)
+    monkeypatch.setattr(reading, "MAX_SUPPORT", 12)
     with pytest.raises(UserError, match=r"got 15 rows in one call; allowed: at most 12"):
         classifier.predict(Q)
 
@@ -187,7 +187,7 @@ def test_the_callers_arrays_are_not_kept() -> None:
     before = classifier.novelty(Q)
     features[:] = 0
     np.testing.assert_array_equal(clone(classifier).fit(X, Y).novelty(Q), before)
-    np.testing.assert_array_equal(classifier._fitted.rows.features, X)
+    np.testing.assert_array_equal(classifier.fitted_.rows.features, X)
 
 
 # Sets

@@ -31,6 +31,9 @@ def test_one_empty_text_keeps_no_other_from_an_answer(blank: object, visibility:
         sets = classifier.predict_set(list(asked), coverage=0.5)
     assert sets[1].all()
     assert not sets[[0, 2]].all()
+    with pytest.warns(BlankWarning):  # also if predictions are passed back
+        again = classifier.predict_set(list(asked), 0.5, log_proba=np.log(probabilities))
+    np.testing.assert_array_equal(again, sets)
     with pytest.warns(BlankWarning):
         assert classifier.novelty(asked.to_numpy())[1] == 1
 
@@ -60,7 +63,7 @@ def test_shares_are_those_of_all_rows(prior: list[float] | None, expected: list[
     classifier = TailClassifier(
         encoder=Letters(), visibility="joint", max_support=12, class_prior=prior, random_state=0
     ).fit(texts, ["A"] * 50 + ["B"] * 10)
-    assert len(classifier._fitted.kept) < 60
+    assert len(classifier.fitted_.kept) < 60
     with pytest.warns(BlankWarning):
         np.testing.assert_allclose(classifier.predict_proba([""]), [expected])
 

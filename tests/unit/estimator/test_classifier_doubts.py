@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from unitail.errors import InvalidConfig, InvalidInput
+from unitail.errors import InvalidInput
 from unitail.estimator.classifier import TailClassifier
 
 GENERATOR = np.random.default_rng(0)
@@ -14,17 +14,21 @@ def test_sets_follow_from_rows_or_from_their_log_probabilities() -> None:
     classifier = TailClassifier(random_state=0).fit(X, Y)
     sets = classifier.predict_set(X, 0.8)
     from_probabilities = classifier.predict_set(
-        coverage=0.8, log_proba=classifier.predict_log_proba(X)
+        X, coverage=0.8, log_proba=classifier.predict_log_proba(X)
     )
     np.testing.assert_array_equal(sets, from_probabilities)
     labels = classifier.set_labels(sets)
     assert [list(each) for each in labels] == [list(np.flatnonzero(row)) for row in sets]
 
 
-def test_joint_answers_make_no_sets() -> None:
+def test_sets_of_joint_predictions_are_isolated_ones_and_the_predicted_class() -> None:
     classifier = TailClassifier(visibility="joint", random_state=0).fit(X, Y)
-    with pytest.raises(InvalidConfig, match="prediction sets need answers to one row at a time"):
-        classifier.predict_set(log_proba=classifier.predict_log_proba(X))
+    isolated = classifier.predict_set(X, 0.5)
+    joint = np.log(np.full((30, 3), [0.1, 0.2, 0.7]))
+    sets = classifier.predict_set(X, 0.5, log_proba=joint)
+    assert not isolated[:, 2].all()
+    assert sets[:, 2].all()
+    np.testing.assert_array_equal(sets[:, :2], isolated[:, :2])
 
 
 def test_what_is_far_away_is_novel() -> None:
@@ -38,23 +42,17 @@ def test_sets_and_novelty_need_a_fit() -> None:
             ask(X)
 
 
-def test_either_rows_or_their_log_probabilities_are_needed() -> None:
-    classifier = TailClassifier(random_state=0).fit(X, Y)
-    with pytest.raises(InvalidConfig, match=r"got neither X nor log_proba; allowed: one of them"):
-        classifier.predict_set()
-    with pytest.raises(InvalidConfig, match=r"got both X and log_proba; allowed: one of them"):
-        classifier.predict_set(X, log_proba=classifier.predict_log_proba(X))
-
-
 def test_log_probabilities_of_other_classes_are_refused() -> None:
     classifier = TailClassifier(random_state=0).fit(X, Y)
     log_proba = classifier.predict_log_proba(X[:2])
     impossible = np.array([[0.0, -np.inf, -np.inf]])
-    assert classifier.predict_set(log_proba=impossible).tolist() == [[True, False, False]]
-    wrong = {"shape (2, 2)": log_proba[:, :2], "shape (3,)": log_proba[0]}
-    for got, given in {**wrong, "NaN": np.full((1, 3), np.nan)}.items():
+    assert classifier.predict_set(X[:1], log_proba=impossible).tolist() == [[True, False, False]]
+    wrong = {"(2, 2)": log_proba[:, :2], "(3,)": log_proba[0], "(1, 3)": log_proba[:1]}
+    given = {**{f"shape {shape}": each for shape, each in wrong.items()}, "NaN": log_proba * np.nan}
+    for got, each in given.items():
         with pytest.raises(InvalidInput) as caught:
-            classifier.predict_set(log_proba=given)
-        assert f"got {got}; allowed: shape (m, 3)" in str(caught.value)
+            classifier.predict_set(X[:2], log_proba=each)
+        assert f"got {got}; allowed: shape (2, 3)" in str(caught.value)
+    probabilities = classifier.predict_proba(X[:2])  # not their logarithms
     with pytest.raises(InvalidInput, match=r"got rows whose exponentials sum to \d"):
-        classifier.predict_set(log_proba=classifier.predict_proba(X[:2]))  # not their logarithms
+        classifier.predict_set(X[:2], log_proba=probabilities)

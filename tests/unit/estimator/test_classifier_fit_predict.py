@@ -116,7 +116,7 @@ def test_too_many_copies_are_reduced_with_a_warning() -> None:
 def test_a_row_that_counts_twice_does_not_answer_for_itself() -> None:
     """Copies are left out with it: otherwise sets would promise too much."""
     doubled = TailClassifier().fit(X, Y, sample_weight=np.full(len(X), 2))
-    held_out = doubled._fitted.held_out_scores
+    held_out = doubled.fitted_.held_out_scores
     assert len(held_out) == len(X)
     fold = np.array([np.flatnonzero(k == Y)[0] for k in range(3)])
     rest = np.setdiff1d(np.arange(len(X)), fold)
@@ -254,15 +254,15 @@ def test_all_of_it_is_saved_and_pickled(model: Relational, tmp_path: Path) -> No
     for other in (loaded, pickle.loads(pickle.dumps(fitted))):
         np.testing.assert_array_equal(answers(other), answers(fitted))
         np.testing.assert_array_equal(other.predict_set(Q), fitted.predict_set(Q))
-    assert loaded._fitted.saved_scores is not None
+    assert loaded.fitted_.saved_scores is not None
     assert loaded.class_weight == {2: 3.0}
     assert "Beside 24 rows without labels" in (tmp_path / "saved" / "README.md").read_text()
     without = TailClassifier(model, **parameters).fit(X, Y, WEIGHTS)
-    assert not np.array_equal(without._fitted.held_out_scores, fitted._fitted.held_out_scores)
+    assert not np.array_equal(without.fitted_.held_out_scores, fitted.fitted_.held_out_scores)
 
 
 def test_scores_are_for_their_pool_and_weights_alone() -> None:
-    fitted = TailClassifier(random_state=0).fit(X, Y, WEIGHTS, pool=POOL)._fitted
+    fitted = TailClassifier(random_state=0).fit(X, Y, WEIGHTS, pool=POOL).fitted_
     rows, settings, pool = fitted.rows, fitted.settings, fitted.pool
     assert pool is not None
     saved = SavedScores.of(np.zeros(3), rows, settings, pool)

@@ -1,11 +1,12 @@
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from safetensors.numpy import save_file
+from safetensors.numpy import load_file, save_file
 
 from helpers.builders import small_model
 from unitail.errors import CannotWrite, InvalidCheckpoint
@@ -157,8 +158,8 @@ def test_a_damaged_folder_is_refused(name: str, tmp_path: Path) -> None:
 def test_a_folder_of_another_version_is_refused(tmp_path: Path) -> None:
     folder = TailClassifier().fit(X, Y).save(tmp_path / "saved")
     table = json.loads((folder / CLASSIFIER_FILE).read_text())
-    (folder / CLASSIFIER_FILE).write_text(json.dumps({**table, "format": 5}))
-    with pytest.raises(InvalidCheckpoint, match="another version of unitail: got format 5"):
+    (folder / CLASSIFIER_FILE).write_text(json.dumps({**table, "format": 6}))
+    with pytest.raises(InvalidCheckpoint, match="another version of unitail: got format 6"):
         TailClassifier.load(folder)
 
 
@@ -277,6 +278,48 @@ def test_counts_that_would_take_all_memory_are_refused(
 
 
 def test_counts_of_older_folders_are_read(tmp_path: Path) -> None:
-    folder, older = _forge(tmp_path / "saved", calibration=None), np.full(6, 2000)
+    folder, older = _forge(tmp_path / "saved", calibration=None, format=4), np.full(6, 2000)
     save_file({"features": X, "class_indices": Y, "counts": older}, folder / ROWS_FILE)
     assert load_classifier(folder).rows.total == 12_000
+    both = {"counts": np.arange(1, 7), "weights": np.arange(6.0) + 1.05}
+    save_file({"features": X, "class_indices": Y, **both}, folder / ROWS_FILE)
+    assert load_classifier(folder).rows.counts.tolist() == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("weights", [[0, 1, 2, 3, 0, 1.5], [2.5] * 6, [1, 1e6, 1, 1, 1, 1]])
+@pytest.mark.filterwarnings("ignore:sample_weight amounts to")
+def test_counts_are_made_of_saved_weights_again(weights: list[float], tmp_path: Path) -> None:
+    labels = np.array([0, 1, 0, 1, 1, 0])
+    classifier = TailClassifier(random_state=0).fit(X, labels, weights)
+    folder = classifier.save(tmp_path / "saved")
+    assert "counts" not in load_file(folder / ROWS_FILE)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # `fit` has said what it rounds
+        loaded = TailClassifier.load(folder)
+    np.testing.assert_array_equal(loaded.fitted_.rows.counts, classifier.fitted_.rows.counts)
+    np.testing.assert_array_equal(loaded.predict_proba(Q), classifier.predict_proba(Q))
+    assert "held_out_scores" not in vars(loaded.fitted_)  # they were saved, and are valid
+    assert loaded.fitted_.saved_scores is not None
+
+
+def test_rows_of_weight_zero_keep_their_places_in_a_folder(tmp_path: Path) -> None:
+    weights = np.array([0, 1, 1, 0, 1, 1, 1, 0])
+    rows, labels = np.concatenate([X, Q[:2]]), np.array([0, 1, 0, 1, 1, 0, 0, 1])
+    classifier = TailClassifier(random_state=0, scale="none").fit(rows, labels, weights)
+    loaded = TailClassifier.load(classifier.save(tmp_path / "saved"))
+    assert loaded.kept_examples().places.tolist() == [1, 2, 4, 5, 6]
+    np.testing.assert_array_equal(loaded.influence(Q).values, classifier.influence(Q).values)
+    loaded.add(X[:2], [1, 1], [0, 1]).remove([0, 2, 8])
+    assert loaded.kept_examples().places.tolist() == [0, 2, 3, 4, 6]
+    assert loaded.fitted_.rows.num_given == 7
+
+
+@pytest.mark.parametrize("places", [[3, 1], [1, 1], [-1], [7], [[1]], [1.0]])
+def test_places_of_weight_zero_that_cannot_be_are_refused(
+    places: list[Any], tmp_path: Path
+) -> None:
+    folder = _forge(tmp_path / "saved")
+    arrays = {"features": X, "class_indices": Y, "weightless": np.array(places)}
+    save_file(arrays, folder / ROWS_FILE)
+    with pytest.raises(InvalidCheckpoint, match="weightless that do not fit the rest"):
+        TailClassifier.load(folder)

@@ -75,7 +75,7 @@ def test_decimals_of_a_table_are_rounded_to_no_other_side_of_a_step(known: type)
     """Flowers in tenths, which single precision does not hold, and many of which are equal."""
     features, labels = load_iris(return_X_y=True)
     classifier = TailClassifier().fit(features[::2].astype(known), labels[::2])
-    assert classifier._fitted.settings.scale.views
+    assert classifier.fitted_.settings.scale.views
     double, single = (
         classifier.predict_proba(features.astype(asked)) for asked in (np.float64, np.float32)
     )

@@ -59,14 +59,7 @@ def test_known_log_probabilities_make_sets_without_answering_again(
     expected = classifier.predict_set(queries, 0.8)
     answers = classifier.predict_log_proba(queries)
     monkeypatch.setattr(InContextHypothesis, "__call__", None)
-    assert (classifier.predict_set(coverage=0.8, log_proba=answers) == expected).all()
-
-
-def test_sets_are_not_made_of_answers_that_saw_each_other() -> None:
-    support, y, queries, _ = blobs()
-    classifier = TailClassifier(visibility="joint").fit(support, y)
-    with pytest.raises(ValueError, match="log_proba with visibility='joint'; allowed: X, or"):
-        classifier.predict_set(log_proba=classifier.predict_log_proba(queries))
+    assert (classifier.predict_set(queries, 0.8, log_proba=answers) == expected).all()
 
 
 def test_threads_do_not_change_answers(stand_in: Path, tmp_path: Path) -> None:

@@ -29,14 +29,14 @@ def test_answers_move_from_the_supports_shares_to_the_prior() -> None:
 
 def test_sets_are_calibrated_with_the_same_probabilities() -> None:
     classifier = TailClassifier(class_prior="balanced").fit(SUPPORT, LABELS)
-    scores = classifier._fitted.held_out_scores
+    scores = classifier.fitted_.held_out_scores
     # The first fold leaves out the first row of each class.
     fold = np.array([0, 6, 9])
     rest = np.setdiff1d(np.arange(11), fold)
     alone = TailClassifier(class_prior="balanced").fit(SUPPORT[rest], LABELS[rest])
     expected = 1 - alone.predict_proba(SUPPORT[fold])[np.arange(3), LABELS[fold]]
     assert all(np.isclose(scores, score, atol=1e-9).any() for score in expected)
-    assert not np.allclose(scores, TailClassifier().fit(SUPPORT, LABELS)._fitted.held_out_scores)
+    assert not np.allclose(scores, TailClassifier().fit(SUPPORT, LABELS).fitted_.held_out_scores)
 
 
 def test_shares_are_those_of_all_rows_whatever_the_model_read() -> None:
@@ -51,7 +51,7 @@ def test_shares_are_those_of_all_rows_whatever_the_model_read() -> None:
     def said(**parameters: object) -> Floats:
         common = {"max_support": 30, "random_state": 0, "visibility": "joint"}
         classifier = TailClassifier(**common, **parameters).fit(many[unequal], labels[unequal])
-        assert list(classifier._fitted.kept.shots) == [15, 15]
+        assert list(classifier.fitted_.kept.shots) == [15, 15]
         return np.asarray(classifier.predict_log_proba(queries))
 
     plain, balanced = said(), said(class_prior="balanced")
@@ -65,7 +65,7 @@ def test_it_is_saved(tmp_path: Path) -> None:
     classifier = TailClassifier(class_prior=np.array(PRIOR)).fit(SUPPORT, LABELS)
     loaded = TailClassifier.load(classifier.save(tmp_path / "saved"))
     np.testing.assert_array_equal(loaded.predict_proba(Q), classifier.predict_proba(Q))
-    assert loaded._fitted.saved_scores is not None
+    assert loaded.fitted_.saved_scores is not None
 
 
 def test_what_is_wrong_is_reported() -> None:

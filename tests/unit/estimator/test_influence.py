@@ -47,6 +47,21 @@ def test_many_queries_are_walked_in_chunks(monkeypatch: pytest.MonkeyPatch) -> N
     np.testing.assert_allclose(chunks, whole)
 
 
+def test_wide_queries_are_walked_in_chunks_of_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = column_influence(crossed, ASKED, PLACES, KNOWN, SPANS, num_walks=4, seed=0)
+    sizes: list[int] = []
+
+    def score(rows: NDArray[np.float64], places: NDArray[np.int64]) -> NDArray[np.float64]:
+        sizes.append(rows.size)
+        return crossed(rows, places)
+
+    monkeypatch.setattr("unitail.estimator.influence.MAX_VALUES", 5 * ASKED.shape[1])
+    chunks = column_influence(score, ASKED, PLACES, KNOWN, SPANS, num_walks=4, seed=0)
+    np.testing.assert_array_equal(chunks, whole)
+    assert len(sizes) > 2
+    assert max(sizes) == 5 * ASKED.shape[1]
+
+
 def test_vectors_have_a_column_for_each_number() -> None:
     assert column_spans(None, None, 2) == {"0": slice(0, 1), "1": slice(1, 2)}
     assert list(column_spans(None, np.array(["x", "y"]), 2)) == ["x", "y"]

@@ -123,7 +123,7 @@ def test_rows_that_were_averaged_share_in_what_their_centre_adds(
     labels = np.r_[Y[:9], Y[9:12].repeat(5)]
     classifier = TailClassifier(max_support=12, random_state=0)
     classifier.fit(rows, labels, pool=X[12:], sample_weight=weight)
-    fitted = classifier._fitted
+    fitted = classifier.fitted_
     assert len(fitted.kept) == 12
     influence = classifier.influence(ASKED)
     places = influence.labels[None]
@@ -139,9 +139,9 @@ def test_large_supports_say_what_pairs_of_rows_say(monkeypatch: pytest.MonkeyPat
     """Of many rows, and of many classes."""
     pairs, large = fitted().influence(ASKED), [fitted(max_support=9)]
     monkeypatch.setattr("unitail.relational.large.shortlist.MANY_WAYS", 2)
-    monkeypatch.setattr("unitail.estimator.support_size.MAX_PAIRED_WAYS", 2)
+    monkeypatch.setattr("unitail.estimator.fitted.MAX_PAIRED_WAYS", 2)
     for classifier in (*large, fitted()):
-        assert isinstance(classifier._fitted.hypothesis, LargeHypothesis)
+        assert isinstance(classifier.fitted_.hypothesis, LargeHypothesis)
         said = classifier.influence(ASKED)
         np.testing.assert_allclose(said.score, pairs.score, rtol=0, atol=1e-3)
         np.testing.assert_allclose(said.values, pairs.values, rtol=0, atol=0.06)
@@ -164,8 +164,10 @@ def test_columns_sum_and_bad_input_is_reported() -> None:
     influence = classifier.column_influence(ASKED, label="bee", n_walks=8)
     assert influence.values.shape == (4, 5)
     np.testing.assert_allclose(influence.base, influence.base[0])  # the mean of the rows drawn
-    with pytest.raises(InvalidConfig, match=r"n_walks.*got 0"):
-        classifier.column_influence(ASKED, n_walks=0)
+    for walks in (0, 2.5, "3", True):
+        message = f"n_walks is out of range: got {walks!r}; allowed: 1 or more"
+        with pytest.raises(InvalidConfig, match=message):
+            classifier.column_influence(ASKED, n_walks=walks)  # type: ignore[arg-type]
     texts = TailClassifier(encoder=Letters()).fit(["a cat", "dog", "my cat", "a dog"], [0, 1, 0, 1])
     with pytest.raises(CannotSolve, match="and vectors, have columns"):
         texts.column_influence(["the cat"])

@@ -90,7 +90,7 @@ def test_many_rows_are_calibrated_in_fewer_folds() -> None:
 def test_scores_of_many_rows_are_those_of_five_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(held_out, "MANY_ROWS", 20)
     classifier = fitted([10, 11])
-    support = classifier._fitted.rows
+    support = classifier.fitted_.rows
     left = [np.isin(np.arange(21), fold) for fold in calibration_folds(support)]
     expected = []
     for out in left:
@@ -98,13 +98,13 @@ def test_scores_of_many_rows_are_those_of_five_fits(monkeypatch: pytest.MonkeyPa
         probabilities = without.predict_proba(support.features[out])
         expected.extend(1 - probabilities[np.arange(out.sum()), support.class_indices[out]])
     assert len(left) == FEW_FOLDS
-    scores = np.sort(classifier._fitted.held_out_scores)
+    scores = np.sort(classifier.fitted_.held_out_scores)
     np.testing.assert_allclose(scores, np.sort(expected), atol=1e-9)
 
 
 def test_scores_are_those_of_fits_without_the_rows() -> None:
     classifier = fitted([1, 3, 4])
-    support = classifier._fitted.rows
+    support = classifier.fitted_.rows
     expected: list[float] = []
     for fold in sorted(folds(support), key=len):
         rest = support.take(np.delete(np.arange(len(support)), fold))
@@ -112,19 +112,51 @@ def test_scores_are_those_of_fits_without_the_rows() -> None:
         probabilities = without.predict_proba(support.features[fold])
         right = probabilities[np.arange(len(fold)), support.class_indices[fold]]
         expected.extend(1 - right)
-    np.testing.assert_allclose(classifier._fitted.held_out_scores, expected, atol=1e-9)
+    np.testing.assert_allclose(classifier.fitted_.held_out_scores, expected, atol=1e-9)
 
 
 def test_scores_of_a_reduced_support_come_from_rows_that_were_not_read() -> None:
     classifier = fitted([100, 100], max_support=20)
-    scores = classifier._fitted.held_out_scores
+    scores = classifier.fitted_.held_out_scores
     assert len(scores) == 200 // MAX_FOLDS
     assert ((scores >= 0) & (scores <= 1)).all()
 
 
+def test_a_row_has_one_score_however_much_it_counts() -> None:
+    """Its copies are left out together; of equal rows, the others would speak for it."""
+    few = rows([4, 4], seed=3)
+    heavy = TailClassifier(scale="none").fit(few.features, few.class_indices, np.full(8, 2))
+    twice = np.repeat(np.arange(8), 2)
+    copies = TailClassifier(scale="none").fit(few.features[twice], few.class_indices[twice])
+    asked = rows([5, 5], seed=4).features
+    np.testing.assert_allclose(heavy.predict_proba(asked), copies.predict_proba(asked), atol=1e-9)
+    scores = heavy.fitted_.held_out_scores
+    assert (len(scores), len(copies.fitted_.held_out_scores)) == (8, 16)
+    [first, *_] = folds(heavy.fitted_.rows)
+    others = np.delete(np.arange(8), first)
+    alone = TailClassifier(scale="none").fit(
+        few.features[others], few.class_indices[others], np.full(len(others), 2)
+    )
+    chances = alone.predict_proba(few.features[first])
+    truths = few.class_indices[first]
+    np.testing.assert_allclose(
+        scores[: len(first)], 1 - chances[np.arange(len(first)), truths], atol=1e-9
+    )
+
+
+def test_prediction_sets_can_be_calibrated_on_some_rows() -> None:
+    few = rows([30, 30], seed=5)
+    classifier = TailClassifier().fit(few.features, few.class_indices)
+    every = classifier.fitted_.held_out_scores
+    mask = np.arange(60) % 2 == 0
+    some_scores = classifier.calibrate_on(mask).fitted_.held_out_scores
+    assert len(some_scores) == 30
+    assert set(some_scores.tolist()) < set(every.tolist())
+
+
 def test_no_class_with_two_rows_gives_no_scores() -> None:
     classifier = fitted([1, 1, 1])
-    assert len(classifier._fitted.held_out_scores) == 0
+    assert len(classifier.fitted_.held_out_scores) == 0
     sets = classifier.predict_set(rows([5, 5, 5]).features)
     assert sets.any(axis=1).all()
 
@@ -136,7 +168,7 @@ def test_the_coverage_is_kept() -> None:
         classifier = TailClassifier().fit(support.features, support.class_indices)
         log_proba = classifier.predict_log_proba(asked.features)
         for coverage, shares in hits.items():
-            sets = classifier.predict_set(coverage=coverage, log_proba=log_proba)
+            sets = classifier.predict_set(asked.features, coverage, log_proba=log_proba)
             shares.append(sets[np.arange(200), asked.class_indices].mean())
     for coverage, shares in hits.items():
         assert coverage - 0.02 < np.mean(shares) < coverage + 0.07
@@ -147,7 +179,7 @@ def test_a_coverage_out_of_range_is_refused_before_rows_are_left_out(coverage: A
     classifier = fitted([3, 3])
     with pytest.raises(InvalidConfig, match=r"coverage is out of range: .* above 0 and below 1"):
         classifier.predict_set(np.zeros((1, 4)), coverage)
-    assert "held_out_scores" not in vars(classifier._fitted)
+    assert "held_out_scores" not in vars(classifier.fitted_)
 
 
 def test_a_coverage_may_be_a_number_of_numpy() -> None:
@@ -163,7 +195,7 @@ def test_calibration_takes_some_of_every_class(monkeypatch: pytest.MonkeyPatch) 
 
 def test_some_rows_may_be_all_that_calibrate() -> None:
     """As where the labels of the others were given because the model was sure of them."""
-    support = fitted([20, 20])._fitted
+    support = fitted([20, 20]).fitted_
     held_out = support.held_out(calibration_folds(support.rows))
     some = np.arange(40) % 2 == 0
     kept = some[held_out.places]
@@ -176,8 +208,8 @@ def test_some_rows_may_be_all_that_calibrate() -> None:
 
 def test_saved_sets_remember_what_calibrated_them(tmp_path: Path) -> None:
     classifier = fitted([20, 20])
-    classifier._fitted = classifier._fitted.calibrated_on(np.arange(40) % 2 == 0)
+    classifier.fitted_ = classifier.fitted_.calibrated_on(np.arange(40) % 2 == 0)
     loaded = TailClassifier.load(classifier.save(tmp_path / "saved"))
-    scores = loaded._fitted.held_out_scores
-    np.testing.assert_array_equal(scores, classifier._fitted.held_out_scores)
+    scores = loaded.fitted_.held_out_scores
+    np.testing.assert_array_equal(scores, classifier.fitted_.held_out_scores)
     assert len(scores) < 40

@@ -97,7 +97,7 @@ def test_parameters_that_were_exchanged_are_calibrated_anew(
 
 
 def test_the_key_is_that_of_rows_settings_and_weights() -> None:
-    fitted = TailClassifier(random_state=0).fit(X, Y)._fitted
+    fitted = TailClassifier(random_state=0).fit(X, Y).fitted_
     rows, settings = fitted.rows, fitted.settings
     others = [
         (Rows(rows.features[::-1].copy(), rows.class_indices, 3), settings),

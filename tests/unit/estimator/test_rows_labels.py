@@ -1,4 +1,5 @@
 import datetime
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,10 @@ def answers(y: Any) -> np.ndarray:  # noqa: ANN401
         ([3, 3, 7, 7], "category", "i"),
         (["u", "u", "v", "v"], "category", "U"),
         ([3, 3, 7, 7], "int64", "i"),
+        ([3, 3, 7, 7], "object", "i"),
+        ([3.0, 3.0, 7.0, 7.0], "object", "f"),
+        ([True, True, False, False], "object", "b"),
+        (["u", "u", "v", "v"], "object", "O"),
     ],
 )
 def test_labels_of_pandas_come_back_as_they_are(given: list[Any], dtype: str, kind: str) -> None:
@@ -60,6 +65,7 @@ def test_rows_without_a_label_are_reported(y: Any, got: str) -> None:  # noqa: A
         ([1, 1, "a", "a"], "numbers and strings"),
         ([True, True, 2, 2], "booleans and numbers"),
         (np.array([1, 1, "a", "a"], dtype=object), "numbers and strings"),
+        ([Decimal(1), Decimal(1), Decimal(2), Decimal(2)], "Decimal objects"),
         ([datetime.date(2026, 1, day) for day in (1, 1, 2, 2)], "date objects"),
     ],
 )

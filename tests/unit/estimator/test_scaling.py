@@ -30,6 +30,25 @@ def test_the_unit_of_a_column_changes_nothing() -> None:
     assert np.array_equal(other.predict_set(Q + shift), classifier.predict_set(Q * UNITS))
 
 
+def test_medians_are_computed_where_a_value_is_missing_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    expected = TailClassifier(scale="standard").fit(X, Y).predict_proba(Q)
+    monkeypatch.setattr(np, "nanmedian", None)
+    classifier = TailClassifier(scale="standard").fit(X, Y)
+    np.testing.assert_array_equal(classifier.predict_proba(Q), expected)
+    with pytest.raises(TypeError):
+        classifier.predict(np.where(Q[0, 0] == Q, np.nan, Q))
+
+
+def test_what_uses_no_labels_is_learned_once() -> None:
+    scaling = Scaling.of(Rows(X, Y, 3), Scale.TABLE)
+    fewer = scaling.learned_by(Rows(X, Y, 3).take(np.arange(9)))
+    assert fewer.label_free is scaling.label_free
+    assert not np.array_equal(fewer(Q), scaling(Q))
+    np.testing.assert_array_equal(fewer.label_free(Q), scaling.label_free(Q))
+
+
 def test_arrays_are_answered_as_data_frames_are() -> None:
     pandas = pytest.importorskip("pandas")
     holes = np.random.default_rng(0).random(X.shape) < 0.1
@@ -46,11 +65,11 @@ def test_arrays_are_answered_as_data_frames_are() -> None:
 def test_what_is_left_is_untouched() -> None:
     classifier = TailClassifier().fit(X, Y)
     assert not classifier.scaled_
-    assert classifier._fitted.scaled is classifier._fitted.rows
+    assert classifier.fitted_.scaled is classifier.fitted_.rows
     plain = TailClassifier(scale="none").fit(X, Y)
     np.testing.assert_array_equal(classifier.predict_proba(Q), plain.predict_proba(Q))
     asked = Q.astype(np.float32)
-    assert classifier._fitted.scaling(asked) is asked
+    assert classifier.fitted_.scaling(asked) is asked
 
 
 def test_a_column_that_is_constant_in_the_support_says_nothing() -> None:
@@ -80,7 +99,7 @@ def test_missing_values_are_filled_in_and_reported() -> None:
     rows = Rows(support, np.array([0, 1, 0, 1]), 2)
     scaled = Scaling.of(rows, Scale.AUTO)
     assert scaled.choice is Scale.TABLE
-    made = scaled.unlabelled(support)
+    made = scaled.label_free(support)
     present = np.array([1.0, 3.0, 8.0])
     expected = (np.array([1.0, 3.0, 3.0, 8.0]) - present.mean()) / present.std()
     np.testing.assert_allclose(made[[0, 1, 2, 3], 0], expected[[0, 1, 2, 3]])
@@ -130,7 +149,7 @@ def test_the_choice_is_saved_and_kept_by_add(tmp_path: Path) -> None:
     np.testing.assert_array_equal(
         loaded.predict_proba(Q * UNITS), classifier.predict_proba(Q * UNITS)
     )
-    assert loaded._fitted.saved_scores is not None  # the calibration knows the choice
+    assert loaded.fitted_.saved_scores is not None  # the calibration knows the choice
     more = classifier.add(Q * UNITS, np.arange(len(Q)) % 3)
     everyone, labels = np.concatenate([X, Q]), np.concatenate([Y, np.arange(len(Q)) % 3])
     fresh = TailClassifier().fit(everyone * UNITS, labels)

@@ -23,7 +23,7 @@ def test_each_part_is_scaled_as_if_it_were_alone() -> None:
     assert scaling.choice == (Scale.NONE, Scale.TABLE)
     assert scaling.widths == (3, alone.width)
     np.testing.assert_array_equal(scaling(Q), np.hstack([Q[:, :3], alone(Q[:, 3:])]))
-    np.testing.assert_array_equal(scaling.unlabelled(Q)[:, 3:], alone.unlabelled(Q[:, 3:]))
+    np.testing.assert_array_equal(scaling.label_free(Q)[:, 3:], alone.label_free(Q[:, 3:]))
     some = ROWS.take(np.arange(7, 40))
     taught = alone.learned_by(some.with_features(some.features[:, 3:]))
     np.testing.assert_array_equal(scaling.learned_by(some)(Q)[:, 3:], taught(Q[:, 3:]))
@@ -76,7 +76,7 @@ def test_it_is_kept_by_all_that_reads_the_rows_again(tmp_path: Path) -> None:
     classifier = TailClassifier(parts=[3, 2], scale=scales, random_state=0).fit(X, Y)
     assert classifier.scaled_
     loaded = TailClassifier.load(classifier.save(tmp_path / "saved"))
-    assert loaded._fitted.saved_scores is not None
+    assert loaded.fitted_.saved_scores is not None
     np.testing.assert_array_equal(loaded.predict_proba(Q), classifier.predict_proba(Q))
     np.testing.assert_array_equal(loaded.novelty(Q), classifier.novelty(Q))
     grown = TailClassifier(parts=[3, 2], scale=["none", "table"], random_state=0)

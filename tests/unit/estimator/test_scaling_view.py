@@ -33,12 +33,12 @@ def test_narrow_arrays_with_rows_enough_are_tables() -> None:
 
 @pytest.mark.parametrize("scale", ["auto", "table"])
 def test_tables_are_seen_through_the_view(scale: str) -> None:
-    fitted = TailClassifier(scale=scale).fit(X * UNITS, Y)._fitted
+    fitted = TailClassifier(scale=scale).fit(X * UNITS, Y).fitted_
     standard = Scaling.of(fitted.rows, Scale.STANDARD)(X * UNITS)
     known, stepped = torch.from_numpy(standard)[None], torch.arange(X.shape[1])
     view = TableView.of(known, torch.from_numpy(Y)[None], 3, stepped)
     np.testing.assert_allclose(fitted.scaled.features, view(known)[0].numpy())
-    plain = TailClassifier(scale="standard").fit(X * UNITS, Y)._fitted
+    plain = TailClassifier(scale="standard").fit(X * UNITS, Y).fitted_
     np.testing.assert_array_equal(plain.scaled.features, standard)
 
 
@@ -58,7 +58,7 @@ def test_the_label_of_a_row_that_is_left_out_has_no_say(limit: int) -> None:
     answers = [
         TailClassifier(scale="table", max_support=limit, random_state=0)
         .fit(X * UNITS, labels)
-        ._fitted.held_out([fold])
+        .fitted_.held_out([fold])
         .probabilities
         for labels in (Y, other)
     ]

@@ -1,3 +1,4 @@
+import pickle
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,16 +17,21 @@ from unitail.nn.episode_model import AnyModel, Visibility
 from unitail.relational.config import PRESETS
 from unitail.relational.model import Relational
 
-CPU = torch.device("cpu")
 X, Y, Q, _ = blobs()
 
 
 def test_precision_follows_the_support() -> None:
-    assert Precision.AUTO.dtype(MAX_DOUBLE, CPU) == torch.float64
-    assert Precision.AUTO.dtype(MAX_DOUBLE + 1, CPU) == torch.float32
-    assert Precision.AUTO.dtype(1, torch.device("mps")) == torch.float32
-    assert Precision.DOUBLE.dtype(10**6, CPU) == torch.float64
-    assert Precision.SINGLE.dtype(1, CPU) == torch.float32
+    assert Precision.AUTO.dtype(MAX_DOUBLE) == torch.float64
+    assert Precision.AUTO.dtype(MAX_DOUBLE + 1) == torch.float32
+    assert Precision.DOUBLE.dtype(10**6) == torch.float64
+    assert Precision.SINGLE.dtype(1) == torch.float32
+
+
+def test_a_device_without_double_precision_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unitail.estimator.settings.choose_device", torch.device)
+    message = "in single precision only: got 'mps'; .* or another device with double precision"
+    with pytest.raises(InvalidConfig, match=message):
+        TailClassifier(device="mps").fit(X, Y)
 
 
 def test_the_shipped_model_is_shared() -> None:
@@ -41,14 +47,39 @@ class Counted(Relational):
 
     def __deepcopy__(self, memo: object) -> Relational:
         Counted.copies += 1
-        copied = Relational(self.config)
+        copied = Counted(self.config)
         copied.load_state_dict(self.state_dict())
         return copied
 
 
-def test_a_custom_model_is_copied_once_for_a_fit() -> None:
-    TailClassifier(Counted(PRESETS["tiny"]), device="cpu").fit(X, Y)
-    assert Counted.copies == 1
+@pytest.mark.parametrize(("precision", "copies"), [("single", 1), ("auto", 2)])
+def test_a_custom_model_is_copied_once_and_once_for_another_dtype(
+    precision: str, copies: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Counted, "copies", 0)
+    model = Counted(PRESETS["tiny"])
+    classifier = TailClassifier(model, device="cpu", precision=precision, max_support=9).fit(X, Y)
+    classifier.predict_set(Q)
+    classifier.flag_labels()
+    pickle.loads(pickle.dumps(classifier)).predict(Q)
+    assert Counted.copies == copies * 2 - 1  # a pickle has a frozen model, too: to convert only
+
+
+def test_training_a_model_after_a_fit_changes_no_answer(tmp_path: Path) -> None:
+    model = relational()
+    classifier = TailClassifier(model, device="cpu", random_state=0).fit(X, Y)
+    before = classifier.predict_proba(Q)
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.normal_()
+    model.train()
+    loaded = TailClassifier.load(classifier.save(tmp_path / "saved"))
+    for each in (classifier, pickle.loads(pickle.dumps(classifier)), loaded):
+        np.testing.assert_array_equal(each.predict_proba(Q), before)
+    flagged = classifier.flag_labels(1.0)
+    assert flagged == loaded.flag_labels(1.0)
+    after = classifier.add(X[:1], Y[:1]).predict_proba(Q)  # which fits anew, with what is given now
+    assert not np.allclose(after, before, atol=1e-3)
 
 
 @pytest.mark.usefixtures("real_weights")
@@ -87,6 +118,22 @@ def test_parameters_are_taken_over() -> None:
     assert (settings.visibility, settings.num_draws, settings.seed) == (Visibility.JOINT, 2, 7)
     assert (settings.max_support, settings.chunk_size) == (None, None)
     assert (settings.device.type, settings.precision) == ("cpu", Precision.SINGLE)
+
+
+def test_what_is_said_of_classes_is_read_once() -> None:
+    classes = ["ant", "bee", "cat"]
+
+    def read(**parameters: object) -> Settings:
+        return Settings.of(TailClassifier(device="cpu", **parameters), 0, classes)
+
+    balanced = read(class_weight="balanced")
+    np.testing.assert_array_equal(balanced.class_prior, np.full(3, 1 / 3))
+    assert balanced.class_weight is None
+    np.testing.assert_array_equal(read(class_weight={"bee": 2}).class_weight, [1, 2, 1])
+    np.testing.assert_array_equal(read(class_prior=[0.2, 0.3, 0.5]).class_prior, [0.2, 0.3, 0.5])
+    shares = read(visibility="joint", class_shares="balanced").class_shares
+    np.testing.assert_array_equal(shares, np.full(3, 1 / 3))
+    assert Settings.of(TailClassifier(class_prior="balanced"), 0).class_prior is None
 
 
 @pytest.mark.parametrize(

@@ -46,9 +46,9 @@ def test_every_row_of_a_reduced_support_is_asked() -> None:
     assert {3, 17} <= {each.place for each in flagged}
 
 
-@pytest.mark.parametrize("value", [0, 1.5])
+@pytest.mark.parametrize("value", [0, 1.5, np.nan, "a", None])
 def test_a_probability_out_of_range_is_refused(value: float) -> None:
-    with pytest.raises(InvalidConfig, match="max_probability is out of range"):
+    with pytest.raises(InvalidConfig, match=f"max_probability is out of range: got {value!r};"):
         TailClassifier(random_state=0).fit(X, Y).flag_labels(value)
 
 

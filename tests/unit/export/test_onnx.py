@@ -12,9 +12,9 @@ import pytest
 
 from helpers.blobs import blobs
 from unitail import TailClassifier
-from unitail.errors import InvalidConfig
+from unitail.errors import CannotExport, InvalidConfig
 from unitail.export import graphs as operators
-from unitail.export.onnx import CannotExport, GraphSizes, _quiet, export_classifier, export_model
+from unitail.export.onnx import GraphSizes, _quiet, export_classifier, export_model
 from unitail.relational import model as model_module
 from unitail.relational import regressions
 from unitail.relational.config import PRESETS

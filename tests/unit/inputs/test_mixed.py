@@ -190,8 +190,8 @@ def test_numbers_beside_texts_are_seen_as_those_of_a_plain_table() -> None:
     )
     plain = TailClassifier(encoder="auto", device="cpu").fit(frame, labels)
     classifier = TailClassifier(encoder="auto", device="cpu").fit(mixed_frame, labels)
-    _, cells = classifier._fitted.hypothesis.each
-    shown = torch.from_numpy(classifier._fitted.scaled.features)
+    _, cells = classifier.fitted_.hypothesis.each
+    shown = torch.from_numpy(classifier.fitted_.scaled.features)
     assert shown.shape[1] == 2 + 2 * (1 + STEPS)
     np.testing.assert_allclose(
         cells(shown[None, :, 2:])[0].log_softmax(-1).numpy(),
@@ -200,7 +200,7 @@ def test_numbers_beside_texts_are_seen_as_those_of_a_plain_table() -> None:
     )
     assert (classifier.predict(mixed_frame) == labels).mean() > 0.9
     bare = TailClassifier(encoder="auto", device="cpu", scale="none").fit(mixed_frame, labels)
-    kept = [each._fitted.held_out_scores.mean() for each in (classifier, bare)]
+    kept = [each.fitted_.held_out_scores.mean() for each in (classifier, bare)]
     assert kept[0] < kept[1] - 0.02
     assert len(classifier.novelty(mixed_frame)) == 60
 

@@ -213,7 +213,7 @@ def test_a_label_does_not_wait_for_answers_with_a_pool_and_none_of_them_comes_la
     studio.answerer._on_answers = lambda answered: turns.append(answered.generation)
 
     def slow(self: Fitted, *given: Any) -> NDArray[np.float64]:  # noqa: ANN401
-        if self.classifier._fitted.pool_read is not None:
+        if self.classifier.fitted_.pool_read is not None:
             begun.release()
             assert go_on.wait(180)
         return asked(self, *given)

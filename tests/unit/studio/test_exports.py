@@ -137,7 +137,7 @@ def test_sets_are_calibrated_without_labels_confirmed_at_once(tmp_path: Path) ->
     studio.label(own, {}, author="")
     studio.label(easy, {}, author="", origin=Origin.CONFIRMED)
     studio.vectors.encode_all()
-    fitted = studio.results().classifier._fitted
+    fitted = studio.results().classifier.fitted_
     assert len(fitted.rows) == 70
     assert len(fitted.held_out_scores) == 30
     studio.stop()

@@ -83,7 +83,7 @@ def test_the_model_without_a_limit_is_not_copied_and_the_default_keeps_its_own(
 ) -> None:
     by = SpanCache(Span.of(rows[:8], FACTOR), 0)
     fitted = with_shared_model(classifier("single"), by).fit(by.labelled(rows[:8]), [0, 1] * 4)
-    first = fitted._fitted.learner.model
+    first = fitted.fitted_.learner.model
     assert isinstance(first, Relational)
     assert first.config.coordinate_limit is None
     default = load_default()

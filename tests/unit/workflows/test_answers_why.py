@@ -57,8 +57,8 @@ def test_only_the_least_sure_are_explained(monkeypatch: pytest.MonkeyPatch, limi
 
 
 def test_what_was_averaged_is_shared_among_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unitail.estimator.support_size.takes_large", lambda *_: False)
-    monkeypatch.setattr("unitail.estimator.support_size.support_limit", lambda *_: 2)
+    monkeypatch.setattr("unitail.estimator.fitted.takes_large", lambda *_: False)
+    monkeypatch.setattr("unitail.estimator.fitted.support_limit", lambda *_: 2)
     examples = read_labelled(Path("known.csv"))
     items = read_unlabelled([Path("new.csv")], like=examples)
     result = predict_files(examples, items, wanted=PredictOptions(why=True))

@@ -120,7 +120,7 @@ def test_a_table_is_answered_as_the_classifier_with_an_encoder_answers(tmp_path:
     np.testing.assert_allclose([each.probability for each in saved], expected.max(axis=1))
     for again in (fitted, loaded):  # what a fit on the same rows comes to once more
         again.fit(known.drop(columns="label"), known["label"])
-        np.testing.assert_array_equal(again._fitted.scaled.features, own._fitted.scaled.features)
+        np.testing.assert_array_equal(again.fitted_.scaled.features, own.fitted_.scaled.features)
 
 
 def test_that_a_table_is_large_is_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

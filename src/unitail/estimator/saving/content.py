@@ -8,12 +8,16 @@ from numpy.typing import NDArray
 
 from unitail.estimator.rows import copies_limit
 
-COUNTS, WEIGHTS, POOL = "counts", "weights", "pool"
+WEIGHTS, WEIGHTLESS, POOL = "weights", "weightless", "pool"
 """Optional arrays, besides features and class indices."""
+COUNTS = "counts"
+"""An array of folders before format 5; since then, counts are made of the weights again."""
 MAX_LABEL_BYTES = 2**28
 """Largest size of all class labels together; a forged dtype could request any amount of memory."""
 MAX_OLDER_COPIES = 1_000_000
 """Limit on copies in older files, which store counts without weights."""
+MAX_WEIGHTLESS = 2**24
+"""Largest number of rows of weight zero, each of which takes memory."""
 PLAIN = (str, bool, int, float)
 """Types of labels that JSON can store."""
 
@@ -27,6 +31,7 @@ def check_arrays(arrays: Mapping[str, NDArray[Any]], ways: int) -> None:
         "classes": ways >= 2 and np.array_equal(np.unique(indices), np.arange(ways)),
         COUNTS: _positive_per_row(arrays.get(COUNTS), indices),
         WEIGHTS: _positive_per_row(arrays.get(WEIGHTS), indices),
+        WEIGHTLESS: _places_beside(arrays.get(WEIGHTLESS), len(indices)),
         POOL: pool is None or (pool.shape[1:] == features.shape[1:] and _no_infinities(pool)),
     }
     for name, fits in checks.items():
@@ -66,6 +71,16 @@ def _check_counts(counts: NDArray[Any] | None, *, older: bool) -> None:
     total = counts.sum(dtype=np.float64)  # integers would overflow at 2**63
     if total > limit:
         raise ValueError(f"counts that stand for {total:,.0f} rows, more than {limit:,}")
+
+
+def _places_beside(places: NDArray[Any] | None, rows: int) -> bool:
+    """Return whether these can be places, in order, among those of `rows` other rows."""
+    if places is None:
+        return True
+    if places.ndim != 1 or places.dtype != np.int64 or len(places) > MAX_WEIGHTLESS:
+        return False
+    in_range = (places >= 0) & (places < len(places) + rows)
+    return bool(in_range.all() and (np.diff(places) > 0).all())
 
 
 def _no_infinities(array: NDArray[Any]) -> bool:

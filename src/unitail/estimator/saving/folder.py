@@ -5,6 +5,7 @@ model folder; a shipped model is referred to by hash.
 """
 
 import json
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,14 +22,15 @@ from safetensors.numpy import load_file, save_file
 from unitail.configuration import parse_json
 from unitail.encoders.cache import AUTO
 from unitail.encoders.encoder import Encoder
-from unitail.errors import CannotWrite, InvalidCheckpoint, UserError
+from unitail.errors import CannotWrite, InvalidCheckpoint, UserError, WeightWarning
 from unitail.estimator.prediction_sets import SavedScores
-from unitail.estimator.rows import Rows
+from unitail.estimator.rows import Rows, no_places
 from unitail.estimator.saving.card import card
 from unitail.estimator.saving.content import (
     COUNTS,
     PLAIN,
     POOL,
+    WEIGHTLESS,
     WEIGHTS,
     check_arrays,
     column_names,
@@ -44,9 +46,10 @@ CLASSIFIER_FILE = "classifier.json"
 ROWS_FILE = "support.safetensors"
 CARD_FILE = "README.md"
 SCORES = "held_out_scores"
-FORMAT = 4
-READABLE = (2, 3, FORMAT)
-"""Formats that can be read; 2 has no card and no scores, 3 no pool, weights and counts."""
+FORMAT = 5
+READABLE = (2, 3, 4, FORMAT)
+"""Formats that can be read; 2 has no card and no scores, 3 no pool and weights, 4 has counts beside
+the weights, and not the places of rows of weight zero."""
 VERSIONS = {
     "unitail": import_module("unitail").__version__,  # its __init__ imports higher layers
     "torch": str(torch.__version__),
@@ -173,9 +176,11 @@ def save_classifier(saved: SavedClassifier, folder: Path) -> Path:
     }
     with fresh_folder(followed(folder)) as fresh:
         arrays = {"features": saved.rows.features, "class_indices": saved.rows.class_indices}
+        rows = saved.rows
+        weighted = rows.counts is not None or rows.weights is not None
         optional = {
-            COUNTS: saved.rows.counts,
-            WEIGHTS: saved.rows.weights,
+            WEIGHTS: rows.given_weights if weighted else None,
+            WEIGHTLESS: rows.weightless if len(rows.weightless) else None,
             POOL: saved.pool,
             SCORES: None if saved.saved_scores is None else saved.saved_scores.scores,
         }
@@ -204,13 +209,7 @@ def load_classifier(folder: Path) -> SavedClassifier:
         _check_version(folder, table["format"])
         check_arrays(arrays, len(classes))
         return SavedClassifier(
-            rows=Rows(
-                arrays["features"].astype(np.float64),
-                arrays["class_indices"],
-                len(classes),
-                arrays.get(COUNTS),
-                arrays.get(WEIGHTS),
-            ),
+            rows=_rows(arrays, len(classes)),
             classes=classes,
             seed=int(table["seed"]),
             parameters=_parameters(table["parameters"]),
@@ -222,6 +221,23 @@ def load_classifier(folder: Path) -> SavedClassifier:
             expected=None if expected is None else np.unique(labels_from_table(expected)),
             model=load_model(folder) if shipped is None else _shipped_name(folder, shipped),
         )
+
+
+def _rows(arrays: Mapping[str, NDArray[Any]], ways: int) -> Rows:
+    """Return the rows; counts are those of the file, if it is an older one, or made of weights."""
+    rows = Rows(
+        arrays["features"].astype(np.float64),
+        arrays["class_indices"],
+        ways,
+        arrays.get(COUNTS),
+        arrays.get(WEIGHTS),
+        arrays.get(WEIGHTLESS, no_places()),
+    )
+    if rows.weights is None or rows.counts is not None:
+        return rows
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", WeightWarning)  # `fit` gave it
+        return rows.weighing(rows.weights)
 
 
 @contextmanager

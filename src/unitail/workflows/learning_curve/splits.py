@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from unitail.errors import InvalidInput
 from unitail.estimator.prediction_sets import folds
-from unitail.estimator.rows import Rows
-from unitail.estimator.support_size import class_quota
+from unitail.estimator.rows import Rows, class_quota
 from unitail.randomness import stream
 
 STEPS = (1, 2, 3, 5)

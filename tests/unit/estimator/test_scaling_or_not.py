@@ -10,8 +10,8 @@ from sklearn.datasets import (
 )
 
 from helpers.blobs import blobs
-from unitail.estimator.array_or_table import carriers, disparity, is_table, looks_like_table
 from unitail.estimator.rows import Rows
+from unitail.estimator.scaling import carriers, disparity, is_table, looks_like_table
 
 X, Y, Q, _ = blobs(shots=6)
 UNITS = np.array([1e-3, 1, 50, 1e4, 1, 1])

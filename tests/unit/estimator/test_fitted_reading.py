@@ -5,10 +5,10 @@ import pytest
 
 from helpers.builders import small_model
 from unitail.errors import TooManyClasses
-from unitail.estimator import support_size
+from unitail.estimator import fitted as reading
 from unitail.estimator.classifier import TailClassifier
+from unitail.estimator.fitted import MAX_WIDTH, ReadingRule, takes_large
 from unitail.estimator.settings import Settings
-from unitail.estimator.support_size import MAX_WIDTH, ReadingRule, takes_large
 from unitail.learners.large_hypothesis import LargeHypothesis
 from unitail.relational.config import PRESETS
 from unitail.relational.model import Relational
@@ -25,7 +25,7 @@ def large(**parameters: object) -> TailClassifier:
 
 def test_all_rows_count_and_answers_stand_alone() -> None:
     classifier = large(precision="double").fit(X, Y)
-    assert isinstance(classifier._fitted.hypothesis, LargeHypothesis)
+    assert isinstance(classifier.fitted_.hypothesis, LargeHypothesis)
     together = classifier.predict_proba(ASKED)
     alone = np.concatenate([classifier.predict_proba(row[None]) for row in ASKED])
     np.testing.assert_allclose(together, alone, rtol=0, atol=1e-12)
@@ -73,7 +73,7 @@ def test_rare_classes_stay_rare(parameters: dict[str, object], pooled: bool) -> 
 
 
 def test_chunks_of_queries_are_as_large_as_asked_for() -> None:
-    hypothesis = large(chunk_size=7).fit(X, Y)._fitted.hypothesis
+    hypothesis = large(chunk_size=7).fit(X, Y).fitted_.hypothesis
     assert isinstance(hypothesis, LargeHypothesis)
     assert hypothesis.chunk_size == 7
 
@@ -96,20 +96,20 @@ def test_within_max_support_the_faster_way_has_the_same_answers(
 ) -> None:
     """Prediction sets included; what needs all pairs, as with a pool, has them."""
     pairs = TailClassifier(random_state=0, precision="double").fit(X, Y)
-    monkeypatch.setattr(support_size, "MAX_PAIRED", 40)
+    monkeypatch.setattr(reading, "MAX_PAIRED", 40)
     faster = TailClassifier(random_state=0, precision="double").fit(X, Y)
-    assert isinstance(faster._fitted.hypothesis, LargeHypothesis)
-    assert not isinstance(pairs._fitted.hypothesis, LargeHypothesis)
+    assert isinstance(faster.fitted_.hypothesis, LargeHypothesis)
+    assert not isinstance(pairs.fitted_.hypothesis, LargeHypothesis)
     expected = pairs.predict_proba(ASKED)
     np.testing.assert_allclose(faster.predict_proba(ASKED), expected, rtol=0, atol=1e-4)
-    scores = (np.sort(each._fitted.held_out_scores) for each in (faster, pairs))
+    scores = (np.sort(each.fitted_.held_out_scores) for each in (faster, pairs))
     np.testing.assert_allclose(*scores, rtol=0, atol=1e-3)
     assert (faster.predict_set(ASKED) == pairs.predict_set(ASKED)).all()
     whole = TailClassifier(max_support=None, random_state=0, precision="double").fit(X, Y)
     np.testing.assert_array_equal(whole.predict_proba(ASKED), expected)
     pooled = TailClassifier(random_state=0).fit(X, Y, pool=X[:5])
-    assert len(pooled._fitted.kept) == len(X)
-    assert not isinstance(pooled._fitted.hypothesis, LargeHypothesis)
+    assert len(pooled.fitted_.kept) == len(X)
+    assert not isinstance(pooled.fitted_.hypothesis, LargeHypothesis)
 
 
 @pytest.mark.parametrize("offset", [0.0, 100.0])
@@ -117,29 +117,29 @@ def test_the_faster_way_in_single_precision_answers_as_in_double(
     offset: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Seen from a far origin, too, where all cosines are nearly 1."""
-    monkeypatch.setattr(support_size, "MAX_PAIRED", 40)
+    monkeypatch.setattr(reading, "MAX_PAIRED", 40)
     single, double = (
         TailClassifier(random_state=0, precision=precision, scale="none").fit(X + offset, Y)
         for precision in ("single", "double")
     )
-    assert isinstance(single._fitted.hypothesis, LargeHypothesis)
+    assert isinstance(single.fitted_.hypothesis, LargeHypothesis)
     answers = (each.predict_proba(ASKED + offset) for each in (single, double))
     np.testing.assert_allclose(*answers, rtol=0, atol=1e-4)
 
 
 def test_pools_and_joint_answers_are_of_reduced_supports() -> None:
     for classifier in (large(visibility="joint").fit(X, Y), large().fit(X, Y, pool=X[:5])):
-        assert not isinstance(classifier._fitted.hypothesis, LargeHypothesis)
-        assert len(classifier._fitted.kept) == 30
+        assert not isinstance(classifier.fitted_.hypothesis, LargeHypothesis)
+        assert len(classifier.fitted_.kept) == 30
 
 
 def test_any_number_of_classes_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("unitail.relational.large.shortlist.MANY_WAYS", 10)
-    monkeypatch.setattr(support_size, "MAX_PAIRED_WAYS", 10)
-    monkeypatch.setattr(support_size, "MAX_STATES", 100)
+    monkeypatch.setattr(reading, "MAX_PAIRED_WAYS", 10)
+    monkeypatch.setattr(reading, "MAX_STATES", 100)
     labels = np.arange(90) % 15
     many = TailClassifier(random_state=0).fit(X, labels)
-    assert isinstance(many._fitted.hypothesis, LargeHypothesis)
+    assert isinstance(many.fitted_.hypothesis, LargeHypothesis)
     assert many.predict_proba(ASKED).shape == (6, 15)
     with pytest.raises(TooManyClasses):
         TailClassifier(visibility="joint").fit(X, labels)

@@ -4,8 +4,8 @@ from sklearn.linear_model import LogisticRegression
 
 from unitail.errors import TooManyClasses
 from unitail.estimator.classifier import TailClassifier
-from unitail.estimator.rows import Rows
-from unitail.estimator.support_size import centres, class_quota, reduced, support_limit
+from unitail.estimator.fitted import support_limit
+from unitail.estimator.rows import Rows, centres, class_quota, reduced
 from unitail.learners.in_context import MAX_STATES
 
 
@@ -88,7 +88,7 @@ def test_a_reduced_support_still_teaches() -> None:
     asked = rows([400] * 4, width=8)
     classifier = TailClassifier(max_support=80, random_state=0, visibility="joint")
     classifier.fit(task.features, task.class_indices)
-    assert classifier._fitted.hypothesis.reads[0].support.num_support == 80
+    assert classifier.fitted_.hypothesis.reads[0].support.num_support == 80
     whole = LogisticRegression().fit(task.features, task.class_indices)
     least = whole.score(asked.features, asked.class_indices) - 0.02
     assert classifier.score(asked.features, asked.class_indices) > least

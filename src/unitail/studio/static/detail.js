@@ -79,7 +79,7 @@ function fillAnswer(place) {
   const against = contradictionOf(place);
   const look = [how, words, bars, labelOf(place), state.novelty[place], state.classes, against];
   fill($("detail-answer"), look, () => [
-    h("p", { class: `verdict ${how}`, colour: cls?.colour }, h("i", { class: "dot" }), h("b", {}, cls?.name ?? words), mark ? h("span", {}, mark) : null),
+    h("p", { class: `verdict ${how}`, colour: cls?.colour }, h("i", { class: "dot" }), h("b", {}, cls?.name ?? `${words[0].toUpperCase()}${words.slice(1)}`), mark ? h("span", {}, mark) : null),
     h("ul", { class: "bars" }, bars.map(([id, p]) => {
       const bar = h("i", { class: "bar", colour: classOf(id).colour });
       bar.style.setProperty("--p", p);

@@ -148,7 +148,7 @@ function curve(points, open) {
   if (open !== null) {
     const [x, y] = at([1, open]);
     draw("line", { x1: x, x2: 308, y1: y, y2: y, class: "open" });
-    draw("text", { x: x + 4, y: y < 24 ? y + 10 : y - 4, class: "side open" }).textContent = `${percent(open)} of the items without a label`;
+    draw("text", { x: x + 4, y: y < 24 ? y + 10 : y - 4, class: "side open" }).textContent = `Items without a label: ${percent(open)}`;
   }
   let free = Infinity; // left edge of the number to the right
   for (const point of points.toReversed()) {
@@ -165,14 +165,7 @@ function curve(points, open) {
   return made;
 }
 
-const POINTS = 0.02; // accuracies that differ by less are called equal
-
-/** How the curve, of labelled items, goes together with the estimate, of items without a label. */
-function comparison(end, open) {
-  if (open === null) return "";
-  if (Math.abs(open - end) < POINTS) return " The dashed line is the estimate above.";
-  return ` The dashed line is the estimate above, of the items without a label. It differs because your labelled items are ${end < open ? "harder" : "easier"} than the others${end < open ? ": doubtful items are labelled first" : ""}.`;
-}
+const COMPARED = " The dashed line is the estimate above: it is about the items without a label. Labelled items are often harder than those, because doubtful ones are labelled first.";
 
 export function showAccuracy() {
   const { sentence, now, curve: points } = state.estimate;
@@ -183,7 +176,7 @@ export function showAccuracy() {
     h("p", {}, `${sentence}${isOpen ? "" : ". Every item is labelled: this is about new items"}.`),
     ...(points.length > 1 ? [
       curve(points, open),
-      h("p", { class: "muted" }, `The curve is about the items that you labelled: accuracy in % over labels per class, with 95 % intervals.${comparison(points.at(-1)[1], open)}`)] : []),
+      h("p", { class: "muted" }, `The curve is about the items that you labelled: accuracy in % over labels per class, with 95 % intervals.${isOpen ? COMPARED : ""}`)] : []),
     h("p", { class: "muted" }, "Some of your labels are hidden and predicted, many times over. Answers that you confirmed many at once are left out, and accuracy is measured on items that you picked yourself where there are enough."),
     buttons(button("", "Close", "primary")),
   );

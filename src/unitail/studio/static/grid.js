@@ -9,10 +9,10 @@ const SHAPES = {
   image: { minWidth: 170, gap: 14, height: (width) => Math.round(width * 0.82) + 62 },
   text: { minWidth: 300, gap: 12, height: () => (areShort() ? 114 : 172) },
   audio: { minWidth: 280, gap: 12, height: () => 128 },
-  table: { minWidth: 260, gap: 12, height: () => Math.min(Math.max(lines(), 2), 9) * 23 + 78 },
+  table: { minWidth: 260, gap: 12, height: () => Math.min(Math.max(lines(), 2), 9) * 22 + 74 },
 };
-/** The lines that a table row takes: a text takes three, and one for its name. */
-const lines = () => Object.values(state.columns).reduce((sum, isText) => sum + (isText ? 4 : 1), 0);
+/** The lines that a table row takes: a text takes two, and one for its name. */
+const lines = () => Object.values(state.columns).reduce((sum, isText) => sum + (isText ? 3 : 1), 0);
 const TWO_LINES = 72; // characters
 let known = { names: null, short: false };
 /** Whether nearly all texts fit into two lines; the names of table rows are their texts. */

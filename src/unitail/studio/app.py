@@ -1,5 +1,6 @@
 """The studio as an HTTP application: its page, its API, and the access checks in front of both."""
 
+import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict
@@ -15,6 +16,8 @@ from starlette.staticfiles import StaticFiles
 from unitail.errors import Unreadable, UserError
 from unitail.studio.changes import ClassRow, Conflict, LabelRow, StoreUnavailable
 from unitail.studio.routes import (
+    AUTHOR,
+    Browser,
     class_routes,
     export_routes,
     history_routes,
@@ -36,6 +39,7 @@ POLICY = (
 )
 LIMITS = BodyLimits(max_bytes=4 * 2**20, max_form_bytes=0, max_seconds=30.0)
 
+YEAR = 365 * 24 * 60 * 60
 STATUSES = {Unreadable: 404, StoreUnavailable: 503}
 """HTTP statuses by error; all others are 400."""
 
@@ -57,8 +61,11 @@ def make_app(studio: Studio, access: Access) -> FastAPI:
     app.add_exception_handler(RequestValidationError, _invalid)
 
     @app.get("/", include_in_schema=False)
-    def page() -> FileResponse:
-        return FileResponse(STATIC / "index.html")
+    def page(browser: Browser = "") -> FileResponse:
+        reply = FileResponse(STATIC / "index.html")
+        author = browser or secrets.token_hex(8)
+        reply.set_cookie(AUTHOR, author, max_age=YEAR, httponly=True, samesite="lax")
+        return reply
 
     app.mount("/static", StaticFiles(directory=STATIC))
     app.add_middleware(Guards, access=access, limits=LIMITS, content_policy=POLICY)

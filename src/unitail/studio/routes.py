@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Cookie, Query
 from fastapi import Path as InPath
 from pydantic import BaseModel, Field
 from starlette.background import BackgroundTask
@@ -34,6 +34,10 @@ PlaceList = Annotated[str, Query(max_length=20_000, pattern=r"^[0-9 ]*$")]
 """Places, separated by spaces."""
 Size = Literal["small", "large"]
 Author = Annotated[str, Field(default="", max_length=64)]
+AUTHOR = "unitail_author"
+"""Cookie with the id of the browser, whose own actions undo takes back."""
+Browser = Annotated[str, Cookie(alias=AUTHOR, max_length=64)]
+"""Cookies ignore the port, so a browser keeps its id when the studio restarts on another one."""
 
 
 class LabelRequest(BaseModel):
@@ -186,12 +190,12 @@ def item_routes(studio: Studio) -> APIRouter:
         return JsonReply({place: studio.media.content(existing(place)) for place in body.places})
 
     @router.post("/label")
-    def label(body: LabelRequest) -> dict[str, Any]:
+    def label(body: LabelRequest, browser: Browser = "") -> dict[str, Any]:
         class_ids = body.class_ids(existing)
         result = studio.label(
             class_ids,
             body.items,
-            author=body.author,
+            author=browser or body.author,
             looked_at=body.looked_at,
             origin=body.origin,
         )
@@ -205,43 +209,47 @@ def class_routes(studio: Studio) -> APIRouter:
     router = APIRouter(prefix="/api")
 
     @router.post("/classes")
-    def add(body: NameRequest) -> dict[str, Any]:
+    def add(body: NameRequest, browser: Browser = "") -> dict[str, Any]:
         return _action_reply(
-            studio.apply(lambda store: store.add_class(body.name, author=body.author))
+            studio.apply(lambda store: store.add_class(body.name, author=browser or body.author))
         )
 
     @router.post("/classes/{class_id}/rename")
-    def rename(class_id: int, body: RenameRequest) -> dict[str, Any]:
+    def rename(class_id: int, body: RenameRequest, browser: Browser = "") -> dict[str, Any]:
         def action(store: Store) -> ActionResult:
             return store.rename_class(
-                class_id, body.name, author=body.author, seen=body.seen_class()
+                class_id, body.name, author=browser or body.author, seen=body.seen_class()
             )
 
         return _action_reply(studio.apply(action))
 
     @router.post("/classes/{class_id}/merge")
-    def merge(class_id: int, body: MergeRequest) -> dict[str, Any]:
+    def merge(class_id: int, body: MergeRequest, browser: Browser = "") -> dict[str, Any]:
         def action(store: Store) -> ActionResult:
             into_seen = SeenClass(body.into_seen)
             return store.merge_classes(
-                class_id, body.into, author=body.author, seen=body.seen_class(), into_seen=into_seen
+                class_id,
+                body.into,
+                author=browser or body.author,
+                seen=body.seen_class(),
+                into_seen=into_seen,
             )
 
         return _action_reply(studio.apply(action))
 
     @router.post("/classes/{class_id}/delete")
-    def delete(class_id: int, body: ClassRequest) -> dict[str, Any]:
+    def delete(class_id: int, body: ClassRequest, browser: Browser = "") -> dict[str, Any]:
         return _action_reply(
             studio.apply(
                 lambda store: store.delete_class(
-                    class_id, author=body.author, seen=body.seen_class()
+                    class_id, author=browser or body.author, seen=body.seen_class()
                 )
             )
         )
 
     @router.post("/folders")
-    def folders(body: AuthorRequest) -> dict[str, Any]:
-        return _action_reply(studio.use_folders(body.author))
+    def folders(body: AuthorRequest, browser: Browser = "") -> dict[str, Any]:
+        return _action_reply(studio.use_folders(browser or body.author))
 
     return router
 
@@ -251,12 +259,12 @@ def history_routes(studio: Studio) -> APIRouter:
     router = APIRouter(prefix="/api")
 
     @router.post("/undo")
-    def undo(body: AuthorRequest) -> dict[str, Any]:
-        return _action_reply(studio.apply(lambda store: store.undo(author=body.author)))
+    def undo(body: AuthorRequest, browser: Browser = "") -> dict[str, Any]:
+        return _action_reply(studio.apply(lambda store: store.undo(author=browser or body.author)))
 
     @router.post("/redo")
-    def redo(body: AuthorRequest) -> dict[str, Any]:
-        return _action_reply(studio.apply(lambda store: store.redo(author=body.author)))
+    def redo(body: AuthorRequest, browser: Browser = "") -> dict[str, Any]:
+        return _action_reply(studio.apply(lambda store: store.redo(author=browser or body.author)))
 
     return router
 

@@ -207,3 +207,29 @@ def test_a_class_that_changed_since_it_was_shown_is_not_changed(app: FastAPI) ->
     assert [place for place, *_ in told["conflicts"]] == [0]
     seen = {"seen": row["version"], "seen_revision": get(app, "/api/state")["changes"]["revision"]}
     post(app, f"{path}/delete", {"author": "bob", **seen})
+
+
+def test_a_browser_undoes_its_own_actions_after_a_restart_on_another_port(
+    app: FastAPI, studio: Studio, tmp_path: Path
+) -> None:
+    cookie = ask(app, "GET", "/").headers["set-cookie"]
+    assert {"HttpOnly", "Path=/", "SameSite=lax"} <= set(cookie.split("; "))
+    assert "Max-Age=31536000" in cookie
+    own = {"cookie": cookie.split("; ")[0], "content-type": "application/json"}
+    again = ask(app, "GET", "/", {**HOST, **own})
+    assert again.headers["set-cookie"] == cookie  # kept for another year
+    assert ask(app, "GET", "/").headers["set-cookie"] != cookie  # that of another browser
+    # What the page itself sends may be lost: it is stored per port.
+    made = ask(app, "POST", "/api/classes", {**HOST, **own}, [b'{"name": "a", "author": "8765"}'])
+    assert made.status == 200
+    studio.stop()
+    restarted = open_studio(studio.catalogue.source)
+    app = make_app(restarted, Access.at("127.0.0.1"))
+    told = post(app, "/api/undo", {"author": "8766"}, 400)
+    assert told["error"].startswith(
+        "there is nothing to undo: got nothing changed from this browser that could be undone;"
+    )
+    headers = {"host": "127.0.0.1:8766", **own}
+    undone = ask(app, "POST", "/api/undo", headers, [b'{"author": "8766"}'])
+    assert json.loads(undone.body)["title"] == "Undone: New class a"
+    restarted.stop()

@@ -1,5 +1,6 @@
 from pathlib import Path
 
+import numpy as np
 import pandas
 import pytest
 import typer
@@ -46,10 +47,27 @@ def test_broken_files_are_listed_and_the_exit_code_is_1(tmp_path: Path) -> None:
 def test_tables_and_odd_types_are_refused(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("x,y,label\n1,2,a\n2,3,b\n")
     command = [str(tmp_path / "t.csv"), "-o", str(tmp_path / "bank")]
-    with pytest.raises(InvalidInput, match="tables have no frozen encoder"):
+    with pytest.raises(InvalidInput, match="no column holds file names or texts: got 'x', 'y'"):
         CliRunner().invoke(app, command, catch_exceptions=False)
     with pytest.raises(InvalidConfig, match="int4"):
         CliRunner().invoke(app, [*command, "--dtype", "int4"], catch_exceptions=False)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "xlsx"])
+def test_one_column_of_a_mixed_table_is_encoded_with_workers_and_without(
+    suffix: str, tmp_path: Path
+) -> None:
+    notes = ["how are you today", "where is my parcel now", "see you soon my friend"]
+    frame = pandas.DataFrame({"size": [1, 2, 4], "note": notes, "label": ["a", "b", "a"]})
+    table = tmp_path / f"t.{suffix}"
+    frame.to_csv(table, index=False) if suffix == "csv" else frame.to_excel(table, index=False)
+    for name, options in (("alone", []), ("together", ["--workers", "2"])):
+        command = [str(table), "-o", str(tmp_path / name), "--device", "cpu", *options]
+        result = CliRunner().invoke(app, command)
+        assert result.exit_code == 0, result.exception
+    alone, together = (FeatureBank.open(tmp_path / name) for name in ("alone", "together"))
+    assert (alone.num_rows, alone.class_names) == (3, ("a", "b"))
+    np.testing.assert_allclose(alone.features, together.features, atol=1e-3)
 
 
 OWN = """

@@ -101,8 +101,7 @@ def read_options(
     columns: Sequence[str] | None = None,
 ) -> ReadOptions:
     """Parse the options for reading folders and tables; `columns` are NAME=KIND."""
-    if modality is not None:
-        choice(Modality, modality, "--modality")
+    chosen = None if modality is None else choice(Modality, modality, "--modality")
     kinds: dict[str, str] = {}
     for text in columns or []:
         name, _, kind = text.rpartition("=")
@@ -121,7 +120,7 @@ def read_options(
             allowed="one of them",
             remedy="Leave out --content-column to use several columns.",
         )
-    return ReadOptions(label_column, content_column, modality, kinds)
+    return ReadOptions(label_column, content_column, chosen, kinds)
 
 
 def progress_bar(console: Console) -> Progress:

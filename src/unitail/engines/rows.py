@@ -47,7 +47,7 @@ def open_rows(
     columns are recognised from the first rows. Folders of files are listed. `labelled` rows need
     labels: a column of a table, or class folders. With `like`, rows are read like those examples.
     """
-    kind, label_column = options.like(like).kind, options.label_column
+    kind, label_column = options.like(like).modality, options.label_column
     tables = _tables([Storage(name) for name in names])
     if tables:
         stream = TableStream(tables)
@@ -145,12 +145,7 @@ def _read_column(
         wanted = None  # the column of the examples may have another name in this table
     frame = optional("pandas", extra="scale").DataFrame(head.to_pydict(), dtype=object)
     folder = Path(table.folder.name)
-    try:
-        column, content = choose_content(frame, folder, column=wanted, modality=kind)
-    except InvalidInput:
-        if kind is not None:
-            raise
-        column, content = choose_content(frame, folder, column=wanted, modality=Modality.TEXT)
+    column, content = choose_content(frame, folder, column=wanted, modality=kind)
     base = table.folder.name if content.are_files else ""
     if (
         base

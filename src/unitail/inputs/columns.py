@@ -137,7 +137,10 @@ def choose_content(
     column: str | None,
     modality: Modality | None,
 ) -> tuple[str, ItemColumn]:
-    """Return the one column that holds the items, chosen by name or by modality."""
+    """Return the one column that holds the items, chosen by name or by modality.
+
+    Without either it is the only column of files, or else the only one of texts.
+    """
     if column is not None:
         _require_column(frame, column)
         return column, _content_of(frame, column, folder, modality)
@@ -145,9 +148,17 @@ def choose_content(
     if files:
         column = _only(files, "file names")
         return column, _content_of(frame, column, folder, modality)
-    if modality is not Modality.TEXT:
+    if modality not in (None, Modality.TEXT):
         raise _no_files(list_columns(frame.columns), modality, folder)
-    column = _only([name for name in frame if _is_text(frame, name)], "text")
+    texts = [name for name in frame if _is_text(frame, name)]
+    if modality is None and not texts:
+        raise InvalidInput(
+            "no column holds file names or texts",
+            got=list_columns(frame.columns),
+            allowed="a column of paths or of texts: others have no frozen encoder",
+            remedy="Name the column: --content-column COLUMN.",
+        )
+    column = _only(texts, "text")
     return column, _content_of(frame, column, folder, modality)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from unitail.encoders.encoder import Modality
-from unitail.errors import InvalidInput, choice, optional
+from unitail.errors import InvalidInput, optional
 from unitail.inputs.cells import is_missing, joined_reading
 from unitail.inputs.columns import Layout
 from unitail.wording import numbered, shown
@@ -101,24 +101,22 @@ class ReadOptions:
 
     label_column: str = "label"
     content_column: str | None = None
-    modality: str | None = None
+    modality: Modality | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
     """The chosen content of single columns; see `columns.lay_out`."""
-
-    def __post_init__(self) -> None:
-        if self.modality is not None:
-            choice(Modality, self.modality, "modality")  # raises if there is no such modality
-
-    @property
-    def kind(self) -> Modality | None:
-        """The chosen modality."""
-        return None if self.modality is None else Modality(self.modality)
+    one_column: bool = False
+    """Whether the items of a table are in one column, whatever its others hold."""
 
     def like(self, examples: LabelledItems | None) -> "ReadOptions":
         """Return options that read other inputs the way these examples were read."""
         content = None if examples is None else examples.content_column
-        modality = self.kind or (None if examples is None else examples.modality)
-        return ReadOptions(self.label_column, self.content_column or content, modality)
+        modality = None if examples is None else examples.modality
+        return replace(
+            self,
+            content_column=self.content_column or content,
+            modality=self.modality or modality,
+            columns={},
+        )
 
 
 PLAIN = ReadOptions()

@@ -127,7 +127,7 @@ def _read_examples(
     path: Path, options: ReadOptions, like: LabelledItems | None = None
 ) -> LabelledItems:
     if path.is_dir():
-        return read_class_folders(path, options.kind)
+        return read_class_folders(path, options.modality)
     if is_table(path):
         return read_labelled_rows(path, options, like)
     got, remedy = _describe_packed(path) or ("another file", None)
@@ -149,7 +149,7 @@ def read_unlabelled(
     records.
     """
     options = options.like(like)
-    kind = options.kind
+    kind = options.modality
     pieces = []
     for path in paths:
         if path == STDIN:

@@ -170,8 +170,9 @@ def _items_of(
             raise no_content_column(options.content_column)
         items = _rows_like(frame, path, like.layout, like)
         return items, list(range(len(items)))
-    column, modality, chosen = options.content_column, options.kind, options.columns
-    if column is not None or (modality not in (None, Modality.TABLE) and not chosen):
+    column, modality, chosen = options.content_column, options.modality, options.columns
+    one_column = options.one_column or (modality is not None and not chosen)
+    if column is not None or (one_column and modality is not Modality.TABLE):
         return _items_in_column(frame, path, column, modality)
     features, _ = as_features(frame)
     layout = _lay_out(features, modality, chosen)

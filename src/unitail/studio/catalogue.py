@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import quote, unquote_to_bytes
 
 from unitail.encoders.encoder import Modality
-from unitail.errors import InvalidInput, UserError
+from unitail.errors import InvalidInput, UserError, choice
 from unitail.inputs.items import Items, ReadOptions
 from unitail.inputs.read import read_unlabelled
 from unitail.inputs.table_files import is_table
@@ -68,7 +68,8 @@ class Catalogue:
         The modality, and the kinds of columns that are not named, are recognised as in `predict`.
         """
         require_source(source)
-        options = ReadOptions(label_column, content_column, modality, columns or {})
+        kind = None if modality is None else choice(Modality, modality, "--modality")
+        options = ReadOptions(label_column, content_column, kind, columns or {})
         items = read_unlabelled([source], options)
         table_labels = {
             record.item: record.label

@@ -58,7 +58,7 @@ def test_bytes_of_files_are_items_and_do_not_go_into_the_result(tmp_path: Path) 
     content = next(write_sounds(tmp_path / "s").rglob("*.wav")).read_bytes()
     table = pyarrow.table({"id": [1, 2], "sound": [content, None]})
     pyarrow.parquet.write_table(table, tmp_path / "t.parquet")
-    rows = open_rows([str(tmp_path / "t.parquet")], ReadOptions(modality="audio"))
+    rows = open_rows([str(tmp_path / "t.parquet")], ReadOptions(modality=Modality.AUDIO))
     assert _items(rows) == [content]
     assert rows.reading.kept(Chunk(0, 0, table)).column_names == ["id"]
     with pytest.raises(InvalidInput, match="in a column of bytes is not known: got 'sound'"):
@@ -110,7 +110,7 @@ def test_labels_that_are_no_text_are_refused_before_anything_is_encoded(
 
 def test_items_that_were_read_are_rows(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("text,label\nhow are you,x\nwhere is it now,y\n")
-    rows = rows_of_items(read_labelled(tmp_path / "t.csv", ReadOptions(modality="text")))
+    rows = rows_of_items(read_labelled(tmp_path / "t.csv", ReadOptions(modality=Modality.TEXT)))
     assert next(rows.stream.chunks()).rows.to_pylist() == [
         {"text": "how are you", "label": "x"},
         {"text": "where is it now", "label": "y"},
@@ -122,7 +122,7 @@ def test_features_need_examples_to_be_read_like(tmp_path: Path) -> None:
     rows = open_rows([str(tmp_path / "t.csv")], like=read_labelled(tmp_path / "t.csv"))
     assert rows.reading.modality is Modality.TABLE
     with pytest.raises(InvalidInput, match="such tables cannot be streamed: got features"):
-        open_rows([str(tmp_path / "t.csv")], ReadOptions(modality="table"))
+        open_rows([str(tmp_path / "t.csv")], ReadOptions(modality=Modality.TABLE))
 
 
 def test_a_table_that_is_read_whole_has_the_columns_that_are_named(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """`unitail encode`: encode labelled files to a feature bank, or any files to Parquet."""
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -87,7 +88,7 @@ def encode(
         out,
         engine=EngineChoice(engine, workers, address, gpus_per_worker, chunk_rows),
         form=form,
-        options=read_options(label_column, content_column, modality),
+        options=replace(read_options(label_column, content_column, modality), one_column=True),
         encoder=encoder,
         name=name,
         licence=licence,

@@ -40,6 +40,21 @@ def test_walks_sum_to_the_difference_from_their_starts(walks: int) -> None:
         np.testing.assert_allclose(started[0], crossed(KNOWN, places).mean())
 
 
+def test_two_walks_are_exact_for_products_of_two_columns() -> None:
+    """The second goes backwards: the mean of both orders is the Shapley value of every pair."""
+
+    def paired(rows: NDArray[np.float64], _: NDArray[np.int64]) -> NDArray[np.float64]:
+        first, second, third = rows[:, 0], rows[:, 1], rows[:, 3]
+        return np.asarray(first * second + 2 * second * third - first * third)
+
+    spans = {"a": slice(0, 1), "b": slice(1, 2), "c": slice(3, 4)}
+    options = {"places": PLACES, "labelled": KNOWN[:1], "spans": spans}
+    exact = column_influence(paired, ASKED, **options, num_walks=600, seed=0)
+    for seed in range(6):  # whatever the order
+        values = column_influence(paired, ASKED, **options, num_walks=2, seed=seed)
+        np.testing.assert_allclose(values, exact, atol=1e-12)
+
+
 def test_many_queries_are_walked_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = column_influence(crossed, ASKED, PLACES, KNOWN, SPANS, num_walks=4, seed=0)
     monkeypatch.setattr("unitail.estimator.influence.MAX_WALKED", 1)

@@ -1,10 +1,13 @@
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 import torch
+from torch import Tensor
 
 from unitail.framework.episode import Episode
 from unitail.randomness import stream
+from unitail.tasks import augmentation
 from unitail.tasks.augmentation import WIDTHS, Disguised, DisguisedBatch
 from unitail.tasks.batches import Batch, EpisodeRanges
 from unitail.tasks.synthetic.gaussian import GaussianTasks
@@ -111,3 +114,95 @@ def test_rows_keep_their_classes() -> None:
         ):
             assert len({tuple(row) for row in rows}) == len(rows)
             assert indices == [classes[tuple(row)] // batch.merged for row in rows]
+
+
+PLAIN = {"OFFSETS": (1.0, 1.0), "MAX_WEIGHT": 0.0, "POWERS": (1.0, 1.0), "MAX_NOISE": 0.0}
+"""Ranges in which no change has an effect, except that rows get unit length."""
+
+
+def changed(features: Tensor, monkeypatch: pytest.MonkeyPatch, **ranges: object) -> Tensor:
+    """Apply all changes within some ranges, the others without effect."""
+    for name, value in {"CHANGE_SHARE": 1.0, **PLAIN, **ranges}.items():
+        monkeypatch.setattr(augmentation, name, value)
+    batch = disguised(1)[0]
+    shape = replace(batch.shape, episodes=len(features), feature_dim=features.shape[2])
+    return replace(batch, shape=shape)._change(features, stream(4), slice(None))
+
+
+def unit(features: Tensor) -> Tensor:
+    return torch.nn.functional.normalize(features, dim=-1)
+
+
+@pytest.fixture
+def features() -> Tensor:
+    return torch.randn(3, 40, 8, generator=stream(3)) + torch.arange(8.0)
+
+
+def test_without_a_change_features_stay_as_they_are(
+    features: Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert torch.equal(changed(features, monkeypatch, CHANGE_SHARE=0.0), features)
+
+
+def test_rows_get_unit_length(features: Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.testing.assert_close(changed(features, monkeypatch), unit(features))
+
+
+@pytest.mark.parametrize("factor", [0.25, 4.0])
+def test_the_mean_of_an_episode_is_rescaled(
+    features: Tensor, factor: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mean = features.mean(dim=1, keepdim=True)
+    expected = unit(features - mean + factor * mean)
+    rescaled = changed(features, monkeypatch, OFFSETS=(factor, factor))
+    torch.testing.assert_close(rescaled, expected, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("power", [0.5, 1.5])
+def test_coordinates_get_a_power_and_keep_their_sign(
+    features: Tensor, power: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = unit(features.sign() * features.abs() ** power)
+    torch.testing.assert_close(changed(features, monkeypatch, POWERS=(power, power)), expected)
+
+
+def test_powers_keep_the_size_of_an_episode(monkeypatch: pytest.MonkeyPatch) -> None:
+    features = 100 * torch.randn(80, 20, 8, generator=stream(3))
+    powered = changed(features, monkeypatch, POWERS=(0.5, 0.5), CHANGE_SHARE=0.4)
+    size = powered.pow(2).mean(dim=(1, 2)).sqrt()
+    size = size[powered.norm(dim=2).sub(1).abs().amax(dim=1) > 1e-3]  # without unit length
+    assert len(size) > 30
+    assert 70 < size.min() < size.max() < 130
+
+
+def test_coordinates_of_an_episode_get_weights_of_their_own(
+    features: Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ratios = (changed(features, monkeypatch, MAX_WEIGHT=1.0) / features).log()
+    weights = ratios - ratios.mean(dim=2, keepdim=True)  # without the lengths of rows
+    torch.testing.assert_close(weights, weights[:, :1].expand_as(weights), atol=1e-4, rtol=0)
+    assert weights[:, 0].std(dim=1).min() > 0.05
+    assert not torch.allclose(weights[0], weights[1], atol=0.05)
+
+
+def test_noise_is_in_units_of_the_deviation_of_features(
+    features: Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noisy = changed(features, monkeypatch, MAX_NOISE=5.0)
+    torch.testing.assert_close(changed(1e3 * features, monkeypatch, MAX_NOISE=5.0), noisy)
+    assert (noisy * unit(features)).sum(dim=2).mean() < 0.99
+    far = features + 1e3  # an offset does not count
+    still = changed(far, monkeypatch, MAX_NOISE=5.0)
+    assert (still * unit(far)).sum(dim=2).min() > 0.9999
+
+
+@pytest.mark.parametrize("width", [32, 256])
+def test_a_projection_keeps_lengths(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(augmentation, "CHANGE_SHARE", 0.0)
+    batch = disguised(1)[0]
+    rows = torch.randn(2, 50, 512, generator=stream(3))
+    narrow = replace(batch, shape=replace(batch.shape, episodes=2, feature_dim=width))
+    projected = narrow._change(rows, stream(4), slice(None))
+    assert projected.shape == (2, 50, width)
+    ratio = projected.norm(dim=2) / rows.norm(dim=2)
+    assert ratio.mean().item() == pytest.approx(1, abs=0.05)

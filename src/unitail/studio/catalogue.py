@@ -8,10 +8,12 @@ rows are moved.
 import hashlib
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote_to_bytes
@@ -21,12 +23,17 @@ from unitail.errors import InvalidInput, UserError, choice
 from unitail.inputs.items import Items, ReadOptions
 from unitail.inputs.read import read_unlabelled
 from unitail.inputs.table_files import is_table
-from unitail.wording import shown
+from unitail.wording import excerpt, shown
+from unitail.workflows.html_report.previews import cell_preview
 
+MAX_CELLS, MAX_EXCERPT = 8, 80
+"""Largest number of cells and of characters in the excerpt of a row."""
 HASH = 24
 """Length of a hash in a key, in characters."""
 BYTES = "bytes "
 """Prefix of the key of a file whose name is not valid text."""
+KEY_OF_CELLS = re.compile(rf"(text|row) [0-9a-f]{{{HASH}}}( #\d+)?")
+"""Keys of texts and rows, which may be repeated."""
 LONG_CELL = 24
 """Cell length in characters above which a column holds texts, for which the page has more room."""
 MAX_FOLDER_CLASSES = 200
@@ -141,6 +148,15 @@ class Catalogue:
             return row
         return self.items.items[place]
 
+    def excerpt(self, place: int) -> str | None:
+        """Return a text or row in a few words, to be shown when it is gone; None for files."""
+        if self.modality is not Modality.TABLE:
+            return None if self.file(place) is not None else self.items.names[place]
+        row = self.item(place)
+        assert isinstance(row, dict)
+        cells = (f"{name}: {cell_preview(cell, missing='')}" for name, cell in row.items())
+        return excerpt(", ".join(islice(cells, MAX_CELLS)), MAX_EXCERPT)
+
     def file(self, place: int) -> Path | None:
         """Return the file of an item; None if it is a text or table row."""
         item = None if self.modality is Modality.TABLE else self.items.items[place]
@@ -152,6 +168,11 @@ class Catalogue:
             return None
         name = key.removeprefix(BYTES)
         return self.source / (key if name == key else os.fsdecode(unquote_to_bytes(name)))
+
+    def kind_of(self, key: str) -> str:
+        """Return what a key stands for: a file, a text or a row of the table."""
+        kind = KEY_OF_CELLS.fullmatch(key)
+        return "file" if kind is None or self.source.is_dir() else kind[1]
 
     def folder_classes(self) -> dict[str, list[int]]:
         """Return the places in each subfolder; empty unless all files lie in a few subfolders."""

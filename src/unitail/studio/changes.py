@@ -47,6 +47,13 @@ class LabelRow:
     """Hash of the file's content when the item was labelled, if known."""
     version: int = 0
     origin: str = Origin.CHOSEN
+    excerpt: str | None = None
+    """Short form of a text or row, whose key says nothing to people; None for files."""
+
+    @property
+    def readable(self) -> str:
+        """The item in words; the key where nothing else is known."""
+        return self.excerpt or self.item
 
 
 Row = ClassRow | LabelRow
@@ -91,10 +98,10 @@ class Conflict(UserError):
     remedy = "Look at what they did, then decide again."
 
     def __init__(self, wrong: str, rows: Sequence[Row]) -> None:
+        names = (each.readable if isinstance(each, LabelRow) else each.name for each in rows)
         super().__init__(
             wrong,
-            got=f"{some(each.item if isinstance(each, LabelRow) else each.name for each in rows)}"
-            " changed meanwhile",
+            got=f"{some(names)} changed meanwhile",
             allowed="what nobody else has changed since you saw it",
         )
         self.rows = tuple(rows)

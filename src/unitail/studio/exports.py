@@ -254,7 +254,7 @@ def _missing_items(
     for row in rows:
         file = catalogue.file_of(row.item)
         if file is None:
-            missing.append((Unread(LABELS, row.item, NOT_IN_TABLE), None))
+            missing.append((Unread(LABELS, row.readable, NOT_IN_TABLE), None))
             continue
         [record] = records_of_files([file], [names.get(row.class_id or ASIDE, "")])
         missing.append(

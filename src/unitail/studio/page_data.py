@@ -1,6 +1,7 @@
 """The data sent to pages, as values that JSON can represent."""
 
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -12,9 +13,17 @@ from unitail.studio.changes import Snapshot
 from unitail.studio.estimate import Estimated
 from unitail.studio.latest import Answered, Labels, Places
 from unitail.studio.vectors import Vectors
+from unitail.studio.watch import TableState
+from unitail.wording import numbered, shown
 from unitail.workflows.learning_curve.report import percent
 
 DECIDING = 6
+GONE = {
+    "file": "gone",
+    "text": "no longer in the table",
+    "row": "no longer in the table",
+}
+"""What became of labelled items that are missing, by their kind."""
 DIGITS = 4
 
 
@@ -56,27 +65,55 @@ def novelty(places: Places, values: NDArray[np.float64]) -> dict[str, Any]:
     return {"places": places.tolist(), "novelty": np.round(values, DIGITS).tolist()}
 
 
-def progress(vectors: Vectors, labels: Labels, changed: Collection[int]) -> dict[str, Any]:
-    """Describe the encoding progress, and the files that are unreadable, changed or missing.
-
-    Files whose content differs from when they were labelled count as changed, too.
-    """
-    contents = dict(vectors.contents)
-    since = {
-        place
-        for place, row in labels.rows().items()
-        if row.class_id is not None
-        and row.content
-        and contents.get(place, row.content) != row.content
-    }
+def progress(
+    catalogue: Catalogue, vectors: Vectors, labels: Labels, table: TableState
+) -> dict[str, Any]:
+    """Describe the encoding progress, and what is unreadable, changed or missing."""
+    missing = labels.missing()
+    kinds = [catalogue.kind_of(row.item) for row in missing]
     return {
         "done": vectors.progress.done,
         "total": vectors.progress.total,
         "trouble": vectors.progress.trouble,
         "failures": {str(place): why for place, why in dict(vectors.failures).items()},
-        "changed": sorted(since | set(changed)),
-        "missing": [row.item for row in labels.missing()],
+        "changed": _changed(vectors, labels),
+        "missing": [row.item for row in missing],
+        "missing_items": [
+            {"kind": kind, "text": row.readable} for kind, row in zip(kinds, missing, strict=True)
+        ],
+        "missing_sentence": "; ".join(
+            f"{numbered(count, f'labelled {kind}')} {'is' if count == 1 else 'are'} {GONE[kind]}"
+            for kind, count in Counter(kinds).items()
+        ),
+        "source": _table_sentence(catalogue.source.name, table),
     }
+
+
+def _changed(vectors: Vectors, labels: Labels) -> list[int]:
+    """Return the places of files whose content is not that of their label, or the first one read.
+
+    A file that has its old content back is not among them, whatever its time.
+    """
+    contents, first = dict(vectors.contents), vectors.first_contents
+    differs = {place for place, content in contents.items() if content != first.get(place)}
+    for place, row in labels.rows().items():
+        if row.class_id is not None and row.content and place in contents:
+            differs |= {place} if contents[place] != row.content else set()
+    return sorted(differs)
+
+
+def _table_sentence(name: str, state: TableState) -> str:
+    """Return what has become of a table, and what to do; empty if it is as it was read."""
+    match state:
+        case TableState.CHANGED:
+            return (
+                f"{shown(name)} has changed since the studio was opened: open the studio again"
+                " to see its new rows. Labels are kept."
+            )
+        case TableState.GONE:
+            return f"{shown(name)} is gone; what is shown here was read before. Labels are kept."
+        case _:
+            return ""
 
 
 def estimated(estimate: Estimated | None) -> dict[str, Any] | None:

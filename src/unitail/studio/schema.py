@@ -54,6 +54,7 @@ LABELS = sa.Table(
     sa.Column("content", sa.Text, nullable=True),
     sa.Column("version", sa.Integer, nullable=False, index=True),
     sa.Column("origin", sa.Text, nullable=False, server_default=Origin.CHOSEN),
+    sa.Column("excerpt", sa.Text, nullable=True),
 )
 ACTIONS = sa.Table(
     "actions",

@@ -42,7 +42,8 @@ from unitail.studio.schema import (
     file_behind,
     open_database,
 )
-from unitail.wording import CONTROL_CHARACTERS, excerpt, numbered, shown
+from unitail.wording import CONTROL_CHARACTERS, numbered, shown
+from unitail.wording import excerpt as shortened
 
 MAX_NAME = 100
 """Longest class name, in characters."""
@@ -51,6 +52,7 @@ MAX_CLASSES = 1000
 NEVER = 0
 """In place of the revision that undid an action: it cannot be undone, nor redone."""
 
+NO_EXCERPTS: Mapping[str, str | None] = {}
 Seen = Mapping[str, int]
 """The version of each item's label that the author of an action saw; 0 if there was no label."""
 
@@ -125,6 +127,7 @@ class Store:
         *,
         author: str = "",
         contents: Mapping[str, str] | None = None,
+        excerpts: Mapping[str, str | None] = NO_EXCERPTS,
         origin: Origin = Origin.CHOSEN,
     ) -> ActionResult:
         """Label several items in one action.
@@ -141,14 +144,28 @@ class Store:
                 raise Conflict("somebody else labelled some of these items", changed)
             hashes = contents or {}
             changes = [
-                Change(row, replace(row, class_id=class_id, content=content, origin=origin))
+                Change(
+                    row,
+                    replace(
+                        row,
+                        class_id=class_ids[item],
+                        content=hashes.get(item),
+                        excerpt=excerpts.get(item, row.excerpt),
+                        origin=origin,
+                    ),
+                )
                 for item, row in rows.items()
-                for class_id, content in [(class_ids[item], hashes.get(item))]
             ]
             what = f": {names.popitem()[1]}" if len(names) == 1 else " labelled"
             return action.apply(changes, f"{numbered(len(changes), 'item')}{what}")
 
-    def label_by_name(self, names: Mapping[str, str], *, author: str = "") -> ActionResult:
+    def label_by_name(
+        self,
+        names: Mapping[str, str],
+        *,
+        author: str = "",
+        excerpts: Mapping[str, str | None] = NO_EXCERPTS,
+    ) -> ActionResult:
         """Label items that have no label yet, and create the classes they need.
 
         Names that differ only in capitals make different classes here: whether they mean the same
@@ -166,7 +183,8 @@ class Store:
             for item, row in action.labels(names).items():
                 if row.class_id is None:
                     class_id = ids[clean_name(names[item])]
-                    changes.append(Change(row, replace(row, class_id=class_id)))
+                    excerpt = excerpts.get(item, row.excerpt)
+                    changes.append(Change(row, replace(row, class_id=class_id, excerpt=excerpt)))
             number = len(changes) - len(new_classes)
             return action.apply(changes, f"{numbered(number, 'label')} imported")
 
@@ -320,7 +338,7 @@ def clean_name(name: str) -> str:
     if not clean or len(clean) > MAX_NAME or clean.translate(CONTROL_CHARACTERS) != clean:
         raise InvalidInput(
             "this cannot be the name of a class",
-            got=f"{excerpt(name, 40)!r}, {numbered(len(clean), 'character')}",
+            got=f"{shortened(name, 40)!r}, {numbered(len(clean), 'character')}",
             allowed=f"1 to {MAX_NAME} printable characters",
             remedy="Choose another name.",
         )

@@ -2,7 +2,7 @@
 
 import secrets
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from unitail.studio.media import Media
 from unitail.studio.store import Store
 from unitail.studio.suggestions import doubts, suggest
 from unitail.studio.vectors import Vectors
-from unitail.studio.watch import Watch
+from unitail.studio.watch import TableState, Watch
 from unitail.wording import shown
 
 POLL_SECONDS = 1.0
@@ -66,8 +66,7 @@ class Studio:
             on_refined=self._answers_refined,
         )
         self.estimated: Estimated | None = None
-        self.changed: set[int] = set()
-        """Places of files that changed while the studio was open."""
+        self._table_state = TableState.SAME
         self.trouble = ""
         """Why a background thread failed; empty while all of them run."""
         self._sync_lock, self._look_lock = threading.Lock(), threading.Lock()
@@ -128,16 +127,23 @@ class Studio:
         keys = self.catalogue.keys
         contents = {keys[place]: self.vectors.contents.get(place, "") for place in class_ids}
 
+        excerpts = self._excerpts(class_ids)
+
         def action(store: Store) -> ActionResult:
             return store.label_each(
                 {keys[place]: class_id for place, class_id in class_ids.items()},
                 {keys[place]: version for place, version in seen.items()},
                 author=author,
                 contents=contents,
+                excerpts=excerpts,
                 origin=origin,
             )
 
         return self.apply(action, looked_at)
+
+    def _excerpts(self, places: Iterable[int]) -> dict[str, str | None]:
+        """Return what is kept with labels to show them when their items are gone, by key."""
+        return {self.catalogue.keys[place]: self.catalogue.excerpt(place) for place in places}
 
     def use_folders(self, author: str) -> ActionResult:
         """Make each subfolder a class, and label the files in it."""
@@ -160,7 +166,7 @@ class Studio:
 
     def progress(self) -> dict[str, Any]:
         """Return the encoding progress, and which files are unreadable, changed or missing."""
-        return page_data.progress(self.vectors, self.labels, self.changed)
+        return page_data.progress(self.catalogue, self.vectors, self.labels, self._table_state)
 
     def next(self, count: int, skip: Collection[int] = ()) -> list[int]:
         """Return the places of the items to label next, without `skip` if there are enough."""
@@ -208,7 +214,8 @@ class Studio:
             return
         keys = self.catalogue.keys
         try:
-            self.store.label_by_name({keys[place]: name for place, name in table_labels.items()})
+            names = {keys[place]: name for place, name in table_labels.items()}
+            self.store.label_by_name(names, excerpts=self._excerpts(table_labels))
         except InvalidInput as error:
             raise InvalidInput(
                 f"the labels of {shown(self.catalogue.source)} cannot be classes of a studio",
@@ -251,14 +258,25 @@ class Studio:
         with self._look_lock:
             if self.watch.folders_changed():
                 self._add_new_files()
+            self._check_table()
             changes = self.watch.scan()
             if not changes:
                 return
             self.vectors.forget(changes.vanished, GONE)
             self.vectors.encode_again(changes.changed)
-            self.changed |= set(changes.changed)
         self.answerer.wake()
         self.hub.publish("progress", self.progress())
+
+    def _check_table(self) -> None:
+        """Report a table that has changed or vanished, once each time."""
+        state = self.watch.table_state()
+        if state == self._table_state:
+            return
+        self._table_state = state
+        progress = self.progress()
+        self.hub.publish("progress", progress)
+        if progress["source"]:
+            self.hub.publish("notice", progress["source"])
 
     def _add_new_files(self) -> None:
         """Add new files, and queue them for encoding; files that are back keep their labels."""

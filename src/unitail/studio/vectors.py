@@ -62,6 +62,8 @@ class Vectors:
         self.encoder: InputEncoder | None = None
         self.contents: dict[int, str] = {}
         """Hash of each file's content, by place."""
+        self.first_contents: dict[int, str] = {}
+        """The same when each file was first read."""
         self.failures: dict[int, str] = {}
         """Reason why an item has no vector, by place."""
         self.progress = EncodingProgress(0, len(catalogue))
@@ -220,7 +222,9 @@ class Vectors:
             stored = [place for place, is_so in zip(places, is_current, strict=True) if is_so]
             self._versions[stored] += 1
             self.changes += 1
-            self.contents.update({place: contents[place] for place in stored if contents[place]})
+            read = {place: contents[place] for place in stored if contents[place]}
+            self.contents.update(read)
+            self.first_contents = {**read, **self.first_contents}
 
 
 def _content_hash(path: Path | None) -> str:

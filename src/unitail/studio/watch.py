@@ -4,8 +4,11 @@ import os
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
+from unitail.encoders.hashing import content_hash
+from unitail.errors import UserError
 from unitail.studio.catalogue import Catalogue
 
 Stamp = tuple[int, int]
@@ -24,13 +27,22 @@ class FileChanges:
         return bool(self.vanished or self.changed)
 
 
+class TableState(StrEnum):
+    """What has become of the table since the studio was opened on it."""
+
+    SAME = ""
+    CHANGED = "changed"
+    GONE = "gone"
+
+
 class Watch:
-    """Compares sizes and times of all files with the last scan; ignores texts and table rows."""
+    """Compares sizes and times of all files, and of the table, with the last scan."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
         self._stamps: dict[int, Stamp | None] = {}
         self._folders: dict[str, _Folder] = {}
+        self._table = _Table.of(catalogue.source)
         self.follow(range(len(catalogue)))
         self.folders_changed()
 
@@ -51,6 +63,10 @@ class Watch:
             elif stamp is not None and stamp != before[place]:
                 changed.append(place)
         return FileChanges(tuple(vanished), tuple(changed))
+
+    def table_state(self) -> TableState:
+        """Return whether the table has changed or gone since it was read."""
+        return TableState.SAME if self._table is None else self._table.state()
 
     def folders_changed(self) -> bool:
         """Return whether any folder has gained or lost an entry since the last call."""
@@ -85,6 +101,33 @@ class _Folder:
         with os.scandir(path) as entries:
             folders = [each for each in entries if each.is_dir(follow_symlinks=False)]
         return cls(time, tuple(sorted(each.path for each in folders if each.name[0] != ".")))
+
+
+class _Table:
+    """A table's content when it was read; it is read again only if its size or time changes."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._stamp = path, _stamp(path)
+        self._content = content_hash(path)
+        self._state = TableState.SAME
+
+    @classmethod
+    def of(cls, source: Path) -> "_Table | None":
+        return None if source.is_dir() else cls(source)
+
+    def state(self) -> TableState:
+        stamp = _stamp(self._path)
+        if stamp != self._stamp:
+            self._stamp = stamp
+            self._state = self._compare()
+        return self._state
+
+    def _compare(self) -> TableState:
+        try:
+            is_same = content_hash(self._path) == self._content
+        except UserError:
+            return TableState.GONE
+        return TableState.SAME if is_same else TableState.CHANGED
 
 
 def _stamp(path: Path) -> Stamp | None:

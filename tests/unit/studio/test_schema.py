@@ -90,9 +90,12 @@ def test_damage_under_an_open_studio_is_a_sentence_and_the_page_goes_on(tmp_path
 def test_databases_of_earlier_versions_get_the_columns_that_they_lack(file: Path) -> None:
     with closing(sqlite3.connect(file)) as database:
         database.execute("ALTER TABLE labels DROP COLUMN origin")
+        database.execute("ALTER TABLE labels DROP COLUMN excerpt")
+        database.execute("DROP TABLE settings")
     for _ in range(2):  # the second time nothing is missing
         store = Store(f"sqlite:///{file}")
-        assert {row.origin for row in store.since().labels} == {"chosen"}
+        assert {(row.origin, row.excerpt) for row in store.since().labels} == {("chosen", None)}
+        assert store.settings() == {}
         store.close()
 
 

@@ -1,3 +1,4 @@
+import os
 import shutil
 import threading
 import time
@@ -400,3 +401,79 @@ def test_very_many_labels_are_read_once_nobody_changes_anything(
 def _pool_order() -> list[int]:
     nobody = Labelled(0, tuple(range(9)), (1,) * 9, frozenset(), ("chosen",) * 9, (1,) * 9)
     return [place - 9 for place in choose_pool(np.arange(30), nobody).tolist()]
+
+
+def test_a_file_with_its_old_content_is_not_changed(studio: Studio, folder: Path) -> None:
+    add(studio, "red")
+    answered(studio)
+    label(studio, red=[0])
+    for place in (0, 1):
+        content = (folder / f"{place:04}.png").read_bytes()
+        os.utime(folder / f"{place:04}.png", (1, 1))
+        studio.check_files()
+        assert studio.progress()["changed"] == []
+        (folder / f"{place:04}.png").unlink()
+        studio.check_files()
+        assert list(studio.progress()["failures"]) == [str(place)]
+        shutil.copy(folder / "0004.png", folder / f"{place:04}.png")
+        studio.check_files()
+        assert studio.progress()["changed"] == [place]
+        (folder / f"{place:04}.png").write_bytes(content)
+        studio.check_files()
+        assert (studio.progress()["changed"], studio.progress()["failures"]) == ([], {})
+
+
+def test_a_table_that_changes_or_vanishes_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = tmp_path / "t.csv"
+    content = "x,y,label\n0,0,a\n9,9,b\n1,0,\n8,9,\n"
+    table.write_text(content)
+    studio = answered(open_studio(table))
+    told: list[tuple[str, Any]] = []
+    monkeypatch.setattr(studio.hub, "publish", lambda *event: told.append(event))
+
+    def news() -> list[str]:
+        told.clear()
+        studio.check_files()
+        for name, progress in told:
+            assert name in ("progress", "notice")
+            assert name == "notice" or progress["source"] == studio.progress()["source"]
+        return [words for name, words in told if name == "notice"]
+
+    assert news() == []
+    os.utime(table, (1, 1))
+    assert news() == []
+    table.write_text(content + "3,4,\n")
+    [changed] = news()
+    assert changed.startswith(
+        "t.csv has changed since the studio was opened: open the studio again"
+    )
+    assert news() == []
+    table.unlink()
+    assert news() == ["t.csv is gone; what is shown here was read before. Labels are kept."]
+    table.write_text(content)
+    assert news() == []
+    assert studio.progress()["source"] == ""
+    studio.stop()
+
+
+def test_labelled_rows_that_are_gone_are_shown_in_words(tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text("x,y,label\n0,0,a\n9,9,b\n1,0,\n8,9,\n")
+    studio = answered(open_studio(table))
+    studio.label({2: 1}, {2: 0}, author="")
+    assert studio.progress()["missing_sentence"] == ""
+    studio.stop()
+    table.write_text("x,y,label\n9,9,b\n8,9,\n")
+    again = answered(open_studio(table))
+    told = again.progress()
+    assert told["missing_sentence"] == "2 labelled rows are no longer in the table"
+    assert sorted(told["missing_items"], key=str) == [
+        {"kind": "row", "text": "x: 0, y: 0"},
+        {"kind": "row", "text": "x: 1, y: 0"},
+    ]
+    again.label({1: 1}, {1: 0}, author="")
+    names = [each.name for each in again.results().answers.unreadable]
+    assert sorted(names) == ["x: 0, y: 0", "x: 1, y: 0"]
+    again.stop()

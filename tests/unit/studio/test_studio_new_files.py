@@ -61,7 +61,7 @@ def test_new_files_come_after_the_others_and_are_answered(
     assert news == []
     bring(folder, 1, "0000a.png")  # new ones are watched, too
     studio.check_files()
-    assert studio.changed == {6}
+    assert studio.progress()["changed"] == [6]
     bring(folder, 0, "deep/1.png")
     studio.check_files()
     assert studio.catalogue.places["deep/1.png"] == 8

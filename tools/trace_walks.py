@@ -84,8 +84,8 @@ LATER = {
         "inputs/cells.py:style_of",
         "inputs/cells.py:read_dates",
         "inputs/cells.py:reading_of",
-        "inputs/encode.py:beyond_examples",
-        "inputs/encode.py:contradictions",
+        "workflows/notes.py:beyond_examples",
+        "workflows/notes.py:contradictions",
     ),
 }
 """Features added after the first version: prefixes of FILE:FUNCTION where they are entered."""

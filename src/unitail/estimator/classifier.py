@@ -74,11 +74,11 @@ from unitail.estimator.suspicious_labels import (
     check_max_probability,
     suspicious_labels,
 )
+from unitail.inputs.conversion import not_numeric
 from unitail.inputs.encode import (
     EncoderChoice,
     Examples,
     choose_encoder,
-    not_numeric,
     vectors_of,
     vectors_of_queries,
 )

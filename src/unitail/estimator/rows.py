@@ -12,7 +12,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from unitail.errors import InvalidConfig, InvalidEpisode, WeightWarning, warn_user
 from unitail.framework.episode import Support
-from unitail.inputs.encode import converted
+from unitail.inputs.conversion import converted
 from unitail.randomness import content_ranks
 from unitail.wording import numbered, some
 

@@ -1,14 +1,12 @@
 """Encode a user's inputs as vectors, for the command line and for `TailClassifier`.
 
 The labelled examples determine the encoder: a frozen one for their modality, or the scales and
-categories of their columns. Everything else is encoded with the same one. The first half is for
-files and tables of the command line, the second for X of `TailClassifier`.
+categories of their columns. Everything else is encoded with the same one. What the command line
+reads is described by `Items`; X of `TailClassifier` is recognised here.
 """
 
-import sys
 from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass
-from hashlib import blake2b
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -20,21 +18,20 @@ from unitail.encoders.cache import FeatureCache, choose_cache
 from unitail.encoders.encoder import Encoder, Modality
 from unitail.encoders.encoding import Failure, Vectors, encode_items
 from unitail.encoders.registry import default_encoder, encoder_names, make_encoder
-from unitail.encoders.tables import Numbers, TableEncoder, numbers_of
+from unitail.encoders.tables import TableEncoder
 from unitail.errors import (
     BlankWarning,
     ColumnWarning,
     InvalidConfig,
-    InvalidInput,
     UnknownEncoder,
     Unreadable,
-    optional,
     warn_user,
 )
 from unitail.inputs.cells import reading_of
 from unitail.inputs.columns import Layout, lay_out
+from unitail.inputs.conversion import converted
 from unitail.inputs.input_encoder import AUTO, InputEncoder, ItemEncoder, MixedEncoder
-from unitail.inputs.items import Items, LabelledItems
+from unitail.inputs.items import Items
 from unitail.inputs.mixed import encode_mixed, fit_mixed
 from unitail.inputs.recognise import (
     are_files,
@@ -44,21 +41,13 @@ from unitail.inputs.recognise import (
     listed_with_gaps,
     recognise,
 )
-from unitail.inputs.table_files import check_distinct
-from unitail.missing_columns import list_columns
 from unitail.progress import OnProgress
 from unitail.wording import numbered, some
 
-MAX_BEYOND = 0.5
-"""Columns with a larger share of values outside the examples' range are reported."""
 EncoderChoice: TypeAlias = str | Encoder[Any] | Mapping[str, str] | None
 """Values of the parameter `encoder`."""
 Examples: TypeAlias = ArrayLike | Sequence[object]
 """Types of X: vectors, or items for the encoder."""
-NO_NUMBERS = ("could not convert string", "could not be promoted")
-"""Parts of numpy's errors about values that cannot become numbers, such as texts and dates."""
-MAX_DENSE_BYTES = 2 * 2**30
-"""Largest size of a sparse matrix that is made dense."""
 
 
 def fit_layout(layout: Layout, frame: Any, encoder: str, device: str) -> InputEncoder:  # noqa: ANN401
@@ -127,41 +116,6 @@ def encode(
     return vectors.split([len(each) for each in inputs])
 
 
-def beyond_examples(encoder: InputEncoder, examples: Any, queries: Any) -> tuple[str, ...]:  # noqa: ANN401
-    """Return a note on columns in which most queries lie outside the range of the examples."""
-    cells = encoder.cells if isinstance(encoder, MixedEncoder) else encoder
-    columns = cells.columns if isinstance(cells, TableEncoder) and len(examples) else ()
-    beyond = [
-        column.name
-        for column in columns
-        if isinstance(column, Numbers) and _share_beyond(column, examples, queries) > MAX_BEYOND
-    ]
-    if not beyond:
-        return ()
-    return (
-        f"Most values of {some(map(repr, beyond))} lie outside the range of the examples, where"
-        f" they may mislead; to leave a column out: --column {beyond[0]}=skip",
-    )
-
-
-def _share_beyond(column: Numbers, examples: Any, queries: Any) -> float:  # noqa: ANN401
-    old, new = (numbers_of(table[column.name], column.kind) for table in (examples, queries))
-    new = new[~np.isnan(new)]
-    if not len(new) or np.isnan(old).all():
-        return 0.0
-    return float(((new < np.nanmin(old)) | (new > np.nanmax(old))).mean())
-
-
-def long_texts(encoder: InputEncoder, *inputs: Any) -> tuple[str, ...]:  # noqa: ANN401 - as in encode
-    """Return a note on the number of texts that the encoder truncates, not counting files."""
-    limit = encoder.encoder.max_words if isinstance(encoder, ItemEncoder) else None
-    if limit is None:
-        return ()
-    texts = (item for items in inputs for item in items if isinstance(item, str))
-    number = sum(len(text.split(maxsplit=limit)) > limit for text in texts)
-    return (f"{numbered(number, 'text')} read up to word {limit:,} at most",) if number else ()
-
-
 @dataclass(frozen=True)
 class Unread:
     """An item that could not be read."""
@@ -180,24 +134,6 @@ def unread_items(among: str, items: Items, vectors: Vectors) -> tuple[Unread, ..
         Unread(among, items.names[failure.place], failure.reason, failure.place)
         for failure in vectors.unreadable
     )
-
-
-def contradictions(support: LabelledItems, vectors: Vectors) -> tuple[str, ...]:
-    """Return a note on examples that have equal vectors but different labels."""
-    groups: dict[bytes, list[int]] = {}
-    for place, row in zip(vectors.kept.tolist(), vectors.features, strict=True):
-        groups.setdefault(blake2b(row.tobytes(), digest_size=16).digest(), []).append(place)
-    labels = support.labels
-    conflicts = [group for group in groups.values() if len({labels[place] for place in group}) > 1]
-    listed_conflicts = some(
-        (
-            " = ".join(f"{support.names[place]} ({labels[place]})" for place in group)
-            for group in conflicts
-        ),
-        3,
-        separator="; ",
-    )
-    return (f"Equal examples with different labels: {listed_conflicts}",) if conflicts else ()
 
 
 def _unreadable(name: str, failures: Sequence[Failure], items: Sequence[object]) -> Unreadable:
@@ -322,78 +258,3 @@ def _blank_mask(encoder: InputEncoder | None, inputs: Any) -> NDArray[np.bool_]:
         mask = np.array(cells, dtype=bool).reshape(len(cells), len(inputs)).all(axis=0)
         return np.asarray(mask, dtype=bool)
     return np.zeros(0, dtype=bool)
-
-
-def converted(rows: Any) -> Any:  # noqa: ANN401 - whatever users give
-    """Convert X to a supported type: pandas for frames, numpy for matrices, lists."""
-    if _is_of("polars", "DataFrame", rows):
-        pandas = optional("pandas", extra="encoders")
-        return pandas.DataFrame(rows.to_dict(as_series=False))
-    if _is_of("pyarrow", "Table", rows):
-        return rows.to_pandas()
-    if _is_of("polars", "Series", rows):
-        return rows.to_list()
-    if _is_of("pyarrow", "ChunkedArray", rows) or _is_of("pyarrow", "Array", rows):
-        return rows.to_pylist()
-    if is_frame(rows):
-        check_distinct(map(str, rows.columns), "the table")
-        return rows
-    return _as_array(rows)
-
-
-def not_numeric(rows: Any, error: Exception) -> InvalidInput | None:  # noqa: ANN401
-    """Return the error to raise if `error` means that X needs an encoder; None for others."""
-    if not any(words in str(error) for words in NO_NUMBERS):
-        return None
-    columns = rows.dtypes.items() if is_frame(rows) else ()
-    names = [name for name, kind in columns if kind.kind not in "biuf"]
-    return InvalidInput(
-        "X holds values that are not numbers",
-        got=f"columns {list_columns(names)}" if names else str(error).partition("\n")[0],
-        allowed="numbers; with an encoder also tables of texts, categories and dates",
-        remedy="Give a DataFrame to TailClassifier(encoder='auto').",
-    )
-
-
-def _as_array(rows: Any) -> Any:  # noqa: ANN401
-    """Convert sparse, masked and torch matrices to an array; leave anything else unchanged."""
-    if _is_sparse(rows):
-        return _dense(rows)
-    if _is_of("torch", "Tensor", rows) and rows.ndim <= 2:
-        return _from_torch(rows)
-    if isinstance(rows, np.ma.MaskedArray):  # other conversions would expose the masked values
-        return np.ma.filled(rows.astype(np.float64), np.nan)
-    return rows
-
-
-def _from_torch(tensor: Any) -> Any:  # noqa: ANN401
-    """Convert a tensor to an array; it may be on a GPU, or require a gradient."""
-    tensor = tensor.detach().cpu()
-    try:
-        return tensor.numpy()
-    except TypeError:  # bfloat16 and other dtypes that numpy lacks
-        return tensor.float().numpy()
-
-
-def _is_of(library: str, kind: str, rows: object) -> bool:
-    module = sys.modules.get(library)
-    return module is not None and isinstance(rows, getattr(module, kind))
-
-
-def _is_sparse(rows: object) -> bool:
-    module = sys.modules.get("scipy.sparse")
-    return module is not None and bool(module.issparse(rows))
-
-
-def _dense(matrix: Any) -> Any:  # noqa: ANN401 - a sparse matrix or array of scipy
-    needed = 8 * matrix.shape[0] * matrix.shape[1]  # in double precision, as rows are kept
-    if needed > MAX_DENSE_BYTES:
-        raise InvalidInput(
-            "the sparse matrix is too large to be made dense",
-            got=f"{matrix.shape[0]:,} rows of {matrix.shape[1]:,} columns,"
-            f" {needed / 2**30:.1f} GiB",
-            allowed=f"up to {MAX_DENSE_BYTES / 2**30:.0f} GiB",
-            remedy="Reduce its columns first, for example with sklearn.decomposition.TruncatedSVD,"
-            " or pass fewer rows at a time.",
-        )
-    return matrix.toarray()

@@ -79,7 +79,7 @@ def recognise(rows: Any) -> Modality | None:  # noqa: ANN401 - whatever users gi
 
 def is_frame(rows: object) -> bool:
     """Return whether X is a pandas DataFrame."""
-    return _is_of_pandas(rows, "DataFrame")
+    return is_of("pandas", "DataFrame", rows)
 
 
 def listed(rows: Any) -> list[Any]:  # noqa: ANN401 - whatever users give
@@ -91,7 +91,7 @@ def listed(rows: Any) -> list[Any]:  # noqa: ANN401 - whatever users give
 
 def listed_with_gaps(rows: Any) -> list[Any]:  # noqa: ANN401 - whatever users give
     """Return the items of X as a list; some may be missing."""
-    if isinstance(rows, list | tuple | np.ndarray) or _is_of_pandas(rows, "Series"):
+    if isinstance(rows, list | tuple | np.ndarray) or is_of("pandas", "Series", rows):
         return list(rows)
     raise InvalidInput(
         "X is not a list of items",
@@ -178,10 +178,10 @@ def _is_array(rows: object) -> bool:
     """Return whether X is one array of numbers, from numpy or another library, dense or sparse."""
     if isinstance(rows, np.ndarray):
         return rows.dtype.kind not in "OUST"
-    return hasattr(rows, "shape") and not _is_of_pandas(rows, "Series")
+    return hasattr(rows, "shape") and not is_of("pandas", "Series", rows)
 
 
-def _is_of_pandas(rows: object, kind: str) -> bool:
-    """Return whether X is an instance of a pandas class, without importing pandas."""
-    pandas = sys.modules.get("pandas")
-    return pandas is not None and isinstance(rows, getattr(pandas, kind))
+def is_of(library: str, kind: str, rows: object) -> bool:
+    """Return whether X is an instance of a library's class, without importing the library."""
+    module = sys.modules.get(library)
+    return module is not None and isinstance(rows, getattr(module, kind))

@@ -31,7 +31,6 @@ from unitail.inputs.cells import ORDERS, with_reading
 from unitail.inputs.columns import Layout
 from unitail.inputs.encode import (
     Unread,
-    contradictions,
     encode,
     fit_encoder,
     fit_layout,
@@ -45,6 +44,7 @@ from unitail.learners.pretrained import DEFAULT, SHIPPED_DRAWS
 from unitail.nn.episode_model import Visibility
 from unitail.progress import OnProgress
 from unitail.wording import shown
+from unitail.workflows.notes import contradictions
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,12 +13,12 @@ from unitail.encoders.encoding import Vectors
 from unitail.errors import CannotSolve, InvalidConfig, InvalidInput, require
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.prediction_sets import check_coverage
-from unitail.inputs.encode import beyond_examples, long_texts
 from unitail.inputs.items import Items, LabelledItems
 from unitail.nn.episode_model import Visibility
 from unitail.progress import OnProgress
 from unitail.workflows.answers import Answer, Answers, Example, explain, with_nearest
 from unitail.workflows.fit import BY_DEFAULT, ClassifierOptions, FittedFiles, check_model, fit_files
+from unitail.workflows.notes import beyond_examples, long_texts
 
 AT_ONCE = 4096
 """Rows per batch of independent answers; progress is reported after each batch."""

@@ -14,7 +14,6 @@ from unitail.inputs.encode import (
     Unread,
     encode,
     fit_encoder,
-    long_texts,
     unread_items,
 )
 from unitail.inputs.input_encoder import ItemEncoder
@@ -84,15 +83,3 @@ def test_strings_of_known_modality_are_never_taken_for_files(tmp_path: Path) -> 
     [vectors] = encode(by, [str(tmp_path / "a.txt"), tmp_path / "a.txt"])
     assert vectors.features[0, 0] > 0  # the letters of the name
     assert vectors.features[1].tolist() == [0, 2]
-
-
-def test_cut_texts_are_mentioned_in_a_note() -> None:
-    encoder = Letters()
-    encoder.max_words = 3
-    by = ItemEncoder(encoder=encoder, named=False)
-    assert long_texts(by, ["a b c", "a b c d"], ["one two  three four"]) == (
-        "2 texts read up to word 3 at most",
-    )
-    assert long_texts(by, ["a b c"]) == ()
-    encoder.max_words = None
-    assert long_texts(by, ["a b c d"]) == ()

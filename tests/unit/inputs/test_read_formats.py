@@ -13,7 +13,7 @@ from unitail.encoders.tables import TableEncoder
 from unitail.errors import InvalidCheckpoint, InvalidInput
 from unitail.inputs import table_files
 from unitail.inputs.cells import as_features, with_reading
-from unitail.inputs.encode import beyond_examples, fit_encoder
+from unitail.inputs.encode import fit_encoder
 from unitail.inputs.input_encoder import describe_encoder, restore_encoder
 from unitail.inputs.items import ReadOptions
 from unitail.inputs.read import read_labelled, read_unlabelled
@@ -125,19 +125,6 @@ def test_a_file_that_is_no_table_is_reported_with_tables_alone(tmp_path: Path) -
     with pytest.raises(InvalidInput, match=words) as caught:
         read_unlabelled([_write(tmp_path / "q.doc", "x")], like=examples)
     assert ".jpg" not in str(caught.value)
-
-
-def test_columns_beyond_the_examples_are_named(tmp_path: Path) -> None:
-    rows = "".join(f"2021-01-{day:02},{day % 5},{'ab'[day % 2]}\n" for day in range(1, 11))
-    examples = read_labelled(_write(tmp_path / "t.csv", "when,x,label\n" + rows))
-    by = fit_encoder("auto", examples.items, Modality.TABLE)
-    asked = _write(tmp_path / "q.csv", "when,x\n2021-01-05,2\n2022-01-05,9\n2023-01-05,\n")
-    items = read_unlabelled([asked], like=examples).items
-    [note] = beyond_examples(by, examples.items, items)
-    assert note.startswith("Most values of 'when' lie outside the range of the examples")
-    assert note.endswith("--column when=skip")
-    assert not beyond_examples(by, examples.items, items.iloc[:2])
-    assert not beyond_examples(by, examples.items.iloc[:0], items)
 
 
 def test_dates_in_any_order_are_read_with_a_note(tmp_path: Path) -> None:

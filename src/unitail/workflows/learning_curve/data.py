@@ -9,13 +9,14 @@ from numpy.typing import NDArray
 from unitail.encoders.cache import FeatureCache
 from unitail.encoders.encoder import Modality
 from unitail.estimator.rows import Rows
-from unitail.inputs.encode import Unread, encode, long_texts, unread_items
+from unitail.inputs.encode import Unread, encode, unread_items
 from unitail.inputs.input_encoder import InputEncoder
 from unitail.inputs.items import LabelledItems
 from unitail.progress import OnProgress
 from unitail.wording import numbered, some
 from unitail.workflows.fit import BY_DEFAULT, ClassifierOptions
 from unitail.workflows.learning_curve.splits import thinned
+from unitail.workflows.notes import long_texts
 
 TABLE_NOTE = (
     "Scales and categories of columns are learned from all rows, including those that are left out:"

@@ -10,8 +10,8 @@ from scipy import sparse
 
 from unitail.errors import InvalidInput
 from unitail.estimator.classifier import TailClassifier
-from unitail.inputs import encode as conversion
-from unitail.inputs.encode import converted
+from unitail.inputs import conversion
+from unitail.inputs.conversion import converted
 
 FRAME = pandas.DataFrame({"size": [1.0, 2.0, 8.0, 9.0], "colour": ["red", "red", "blue", "blue"]})
 LABELS = ["small", "small", "large", "large"]
@@ -78,3 +78,12 @@ def test_a_sparse_matrix_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_others_stay_what_they_are() -> None:
     for rows in ([1, 2], FRAME, np.ones((2, 2)), ["a"]):
         assert converted(rows) is rows
+
+
+def test_lists_are_left_as_they_are_without_asking_any_library(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Labels are often a list, and pass here with every call."""
+    monkeypatch.setattr(conversion, "is_of", None)
+    rows = ["a", "b"]
+    assert converted(rows) is rows

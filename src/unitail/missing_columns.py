@@ -39,6 +39,16 @@ def no_label_column(table: str, columns: Sequence[str], wanted: str) -> InvalidI
     )
 
 
+def no_chosen_column(columns: Iterable[object], wanted: str, kind: str) -> InvalidInput:
+    """Return the error for a table without a column whose kind was chosen."""
+    return InvalidInput(
+        f"a table has no column {wanted!r}",
+        got=list_columns(columns),
+        allowed="columns of the table",
+        remedy=f"Correct the name: --column NAME={kind}, in Python encoder={{NAME: {kind!r}}}.",
+    )
+
+
 def no_item_column(columns: Iterable[object], wanted: str) -> InvalidInput:
     """Return the error for a table without the column that its items are in."""
     return InvalidInput(

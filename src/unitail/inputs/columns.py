@@ -28,7 +28,7 @@ from unitail.errors import InvalidInput
 from unitail.inputs.cells import has_decimal_commas, is_missing, is_number, texts_of
 from unitail.inputs.input_encoder import AUTO, ItemColumn
 from unitail.inputs.recognise import common_modality, look_like_files, modality_of
-from unitail.missing_columns import list_columns, no_item_column
+from unitail.missing_columns import list_columns, no_chosen_column, no_item_column
 
 SKIP = "skip"
 """The user's choice for a column that should not be used."""
@@ -60,8 +60,9 @@ def lay_out(frame: Any, chosen: Mapping[str, str]) -> Layout:  # noqa: ANN401 - 
     Without items these are row numbers with a telling name, and `TableEncoder` deals with all other
     useless columns; next to items, everything that looks like an identifier or is uninformative.
     """
-    for name in chosen:
-        _require_column(frame, name)
+    for name, kind in chosen.items():
+        if name not in frame:
+            raise no_chosen_column(frame.columns, name, kind)
     unused = {name: "as requested" for name in frame if chosen.get(name) == SKIP}
     used = [name for name in frame if name not in unused]
     items = {name: _item_column(name, frame[name], chosen.get(name)) for name in used}
@@ -142,7 +143,8 @@ def choose_content(
     Without either it is the only column of files, or else the only one of texts.
     """
     if column is not None:
-        _require_column(frame, column)
+        if column not in frame:
+            raise no_item_column(frame.columns, column)
         return column, _content_of(frame, column, folder, modality)
     files = [name for name in frame if _hold_files(frame[name])]
     if files:
@@ -257,11 +259,6 @@ def _only(names: list[str], what: str) -> str:
             remedy="Name it: --content-column COLUMN.",
         )
     return names[0]
-
-
-def _require_column(frame: Any, column: str) -> None:  # noqa: ANN401
-    if column not in frame:
-        raise no_item_column(frame.columns, column)
 
 
 def no_content_column(column: str) -> InvalidInput:

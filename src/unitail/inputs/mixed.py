@@ -7,13 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unitail.encoders.cache import FeatureCache
+from unitail.encoders.encoder import Encoder, Modality
 from unitail.encoders.encoding import Failure, Vectors, encode_items
 from unitail.encoders.registry import default_encoder, encoder_names, make_encoder
 from unitail.encoders.tables import TableEncoder
 from unitail.errors import InvalidInput, UnknownEncoder
 from unitail.inputs.cells import reading_of
-from unitail.inputs.columns import Layout
-from unitail.inputs.input_encoder import AUTO, ItemEncoder, MixedEncoder, TablePart
+from unitail.inputs.columns import SKIP, Layout
+from unitail.inputs.input_encoder import AUTO, ItemColumn, ItemEncoder, MixedEncoder, TablePart
 from unitail.inputs.recognise import is_blank, is_frame
 from unitail.missing_columns import lacks_columns
 from unitail.progress import OnProgress
@@ -31,9 +32,8 @@ def fit_mixed(layout: Layout, frame: Any, encoder: str, device: str) -> MixedEnc
     parts = []
     for name, column in layout.contents.items():
         default = encoder if modality is column.modality else default_encoder(column.modality)
-        chosen = default if column.encoder == AUTO else column.encoder
         reader = ItemEncoder(
-            encoder=make_encoder(chosen, column.modality, device=device),
+            encoder=_encoder_of(name, column, default, device),
             named=True,
             strings_are_files=column.are_files,
             device=device,
@@ -43,6 +43,22 @@ def fit_mixed(layout: Layout, frame: Any, encoder: str, device: str) -> MixedEnc
         cells = frame[list(layout.features)]
         parts.append(TablePart(TableEncoder(reading_of(cells)).fit(cells), None))
     return MixedEncoder(parts, layout.unused)
+
+
+def _encoder_of(name: str, column: ItemColumn, default: str, device: str) -> Encoder[Any]:
+    """Return the encoder of a column of items."""
+    if column.encoder == AUTO:
+        return make_encoder(default, column.modality, device=device)
+    try:
+        return make_encoder(column.encoder, column.modality, device=device)
+    except UnknownEncoder as error:
+        kinds = ", ".join((*Modality, SKIP))
+        raise UnknownEncoder(
+            f"column {name!r} cannot be read as {column.encoder!r}: {error.wrong}",
+            got=error.got,
+            allowed=f"{kinds}; or an encoder: {error.allowed}",
+            remedy=f"Choose one: --column {name}=KIND, in Python encoder={{{name!r}: KIND}}.",
+        ) from error
 
 
 def encode_mixed(
@@ -104,6 +120,14 @@ def _modality_of_encoder(encoder: str, layout: Layout) -> Any:  # noqa: ANN401 -
     kinds = {column.modality for column in layout.contents.values()}
     if encoder == AUTO:
         return None
+    if encoder == TableEncoder.name:
+        raise UnknownEncoder(
+            f"the encoder {encoder!r} reads numbers and categories",
+            got=", ".join(f"{name!r} ({item.modality})" for name, item in layout.contents.items()),
+            allowed="an encoder for one kind of these",
+            remedy="Leave it out; or read all columns as numbers and categories: --modality table,"
+            " in Python encoder='columns'.",
+        )
     modality = encoder_names().get(encoder) or (next(iter(kinds)) if len(kinds) == 1 else None)
     if modality in kinds:
         return modality

@@ -14,6 +14,7 @@ from PIL import Image
 from helpers.colours import MeanColour
 from helpers.letters import Letters
 from unitail import TailClassifier
+from unitail.encoders import registry
 from unitail.encoders.encoder import Encoder, Modality
 from unitail.encoders.table_view import STEPS
 from unitail.encoders.tables import TableEncoder
@@ -264,6 +265,24 @@ def test_a_named_encoder_reads_the_columns_that_it_takes(tmp_path: Path) -> None
         fit_layout(layout, frame, "me/x", "cpu")
     with pytest.raises(UnknownEncoder, match="which column the encoder 'log-mel' reads"):
         fit_layout(layout, frame, "log-mel", "cpu")
+
+
+def test_kinds_of_columns_that_there_are_not_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mixed, "make_encoder", registry.make_encoder)
+    monkeypatch.setattr(registry, "MODELS", {})
+    frame, _ = _table(tmp_path / "t")
+    layout = lay_out(frame, {"notes": "banana"})
+    message = "'notes' cannot be read as 'banana': unknown .*: image, text, audio, table, skip; or"
+    with pytest.raises(UnknownEncoder, match=message):
+        fit_layout(layout, frame, "auto", "cpu")
+    message = r"'columns' reads numbers and categories: got 'photo' \(image\), .*--modality table"
+    with pytest.raises(UnknownEncoder, match=message):
+        fit_layout(lay_out(frame, {}), frame, "columns", "cpu")
+    message = r"no column 'q': got 'photo', .*--column NAME=skip, in Python encoder={NAME: 'skip'}"
+    with pytest.raises(InvalidInput, match=message):
+        lay_out(frame, {"q": "skip"})
 
 
 def test_mistakes_are_reported(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def test_users_say_what_columns_hold() -> None:
         wrong
     )
     absent = _run("fit", "labelled.csv", "--save", "m", "--column", "foto=image").exception
-    assert "a table has no column 'foto' to take its items from: got 'photo', 'id'" in str(absent)
+    assert "a table has no column 'foto': got 'photo', 'id'" in str(absent)
 
 
 def test_evaluate_uses_all_columns() -> None:

@@ -1,6 +1,7 @@
 """Answers questions of concurrent requests together, where that changes no answer.
 
 A batch never waits to be filled: questions that arrive while one batch is computed form the next.
+Large questions are cut into pieces, between which others get their turn.
 """
 
 import asyncio
@@ -13,6 +14,8 @@ from typing import Any
 from unitail.service.questions import QueryRows, answer
 
 Answers = list[dict[str, Any]]
+PIECE_ROWS = 128
+"""Rows of one question that are answered at once, if each row is answered by itself."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +40,12 @@ class Batcher:
 
     async def ask(self, question: QueryRows) -> Answers:
         """Wait for the answers; a question cancelled before its batch begins is not computed."""
+        answers: Answers = []
+        for piece in question.pieces(PIECE_ROWS):
+            answers += await self._ask_at_once(piece)
+        return answers
+
+    async def _ask_at_once(self, question: QueryRows) -> Answers:
         waiting = _Waiting(question, asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
         if self._working is None:

@@ -37,14 +37,13 @@ class DecoderPool:
     def __init__(
         self,
         limits: ServiceLimits,
-        count: int = 2,
         on_death: Callable[[], None] = lambda: None,
     ) -> None:
         self._limits, self._on_death = limits, on_death
         self._free: asyncio.LifoQueue[_Process | None] = asyncio.LifoQueue()
-        for _ in range(count):
+        self._count = limits.decoders
+        for _ in range(self._count):
             self._free.put_nowait(None)
-        self._count = count
 
     async def decode(self, modality: Modality, content: bytes) -> object:
         """Return an array of pixels, or a pair (samples, rate); raise `Unreadable` if it fails."""

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+MAX_LABEL = 256
+"""Length of the longest label that can be added, in characters: numpy pads all to that length."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceLimits:
@@ -17,6 +20,10 @@ class ServiceLimits:
     """Time for a body to arrive."""
     items: int = 1000
     """Vectors, texts, rows or files in one request."""
+    text_characters: int = 1_000_000
+    """Longest text; encoders read a few pages of it at most, but split all of it into tokens."""
+    columns: int = 10_000
+    """Columns in a row of a table."""
     pixels: int = 25_000_000
     """Largest image."""
     sound_seconds: float = 120.0
@@ -25,6 +32,8 @@ class ServiceLimits:
     """Time to decode one file."""
     decode_bytes: int = 2**30
     """Memory of a process that decodes files."""
+    decoders: int = 2
+    """Processes that decode files."""
     answer_seconds: float = 30.0
     """Time from the arrival of a request to its answer."""
     concurrency: int = 64

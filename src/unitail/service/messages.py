@@ -13,10 +13,12 @@ from pydantic import (
 )
 
 from unitail.answer_defaults import COVERAGE
+from unitail.service.limits import MAX_LABEL
 
 MAX_INFLUENCE = 100
 """Largest number of deciding examples returned with an answer."""
 Label = StrictStr | StrictBool | StrictInt | StrictFloat
+NewLabel = Annotated[StrictStr, Field(max_length=MAX_LABEL)] | StrictBool | StrictInt | StrictFloat
 Number = StrictFloat | None
 Item = TypeVar("Item")
 Many = Annotated[list[Item], Field(fail_fast=True)]
@@ -96,13 +98,15 @@ class Answers(BaseModel):
 class NewExamples(Content):
     """Labelled items; a new label creates a class."""
 
-    labels: Many[Label] = Field(description="The class of each item.")
+    labels: Many[NewLabel] = Field(description="The class of each item.")
 
 
 class Forgotten(Exact):
     """Examples to remove."""
 
-    places: Many[int] = Field(min_length=1, description="Places among the examples, from 0.")
+    places: Many[Annotated[int, Field(ge=0, lt=2**31)]] = Field(
+        min_length=1, description="Places among the examples, from 0."
+    )
     version: int = Field(description="The newest version, to which the places refer.")
 
 

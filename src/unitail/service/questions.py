@@ -1,6 +1,12 @@
-"""Answers the rows of one or several requests, as values that JSON can represent."""
+"""Answers the rows of one or several requests, as values that JSON can represent.
 
-from collections.abc import Sequence
+The answer to a row must not depend on what is answered with it. Yet matrix products of other shapes
+add up in another order, and differ in the last bits. So numbers are rounded to a *grid* that is far
+coarser than that noise, and a row with a number so near the border between two grid points that
+noise could decide is computed once more, alone: its answer is always that of the row alone.
+"""
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,9 +14,48 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unitail.answer_defaults import COVERAGE
+from unitail.nn.episode_model import Visibility
 from unitail.service.classifiers import Version
 from unitail.web.replies import Refusal
 from unitail.wording import numbered
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grid:
+    """The numbers that are told: of so many digits, with an absolute step for small ones."""
+
+    digits: int
+    """Significant decimal digits of the largest numbers, or of all."""
+    decimals: int
+    """Decimal places of the smallest step."""
+    margin: float
+    """Largest part of a number that may be noise."""
+
+    def rounded(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the nearest grid points."""
+        scale = self._scale(values)
+        return np.asarray(np.rint(values * scale) / scale)
+
+    def is_doubtful(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Return a mask of the values that noise could move to another grid point."""
+        scaled = values * self._scale(values)
+        to_border = np.abs(scaled - np.floor(scaled) - 0.5)
+        return np.asarray(to_border <= self.margin * np.maximum(scaled, 1))
+
+    def _scale(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the number of steps in a unit, a power of ten that is exact in binary."""
+        with np.errstate(divide="ignore"):
+            leading = np.floor(np.log10(values))
+        places = np.minimum(self.digits - 1 - leading, self.decimals)
+        return np.asarray(POWERS_OF_TEN[places.astype(np.int64)])
+
+
+POWERS_OF_TEN = 10.0 ** np.arange(23)
+"""All powers of ten that are exact in double precision."""
+PROBABILITIES = Grid(digits=8, decimals=20, margin=1e-11)
+"""Noise is below 1e-14; so one number in about a thousand is doubtful."""
+NOVELTY = Grid(digits=6, decimals=6, margin=1e-8)
+"""Distances between rows that nearly agree cancel, which amplifies noise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +78,14 @@ class QueryRows:
     rows: NDArray[Any]
     """Query vectors, (m, d_T)."""
     options: AnswerOptions
+
+    def pieces(self, size: int) -> "list[QueryRows]":
+        """Cut the rows into pieces, unless the answer to a row depends on the others."""
+        is_isolated = self.version.classifier.visibility_ == Visibility.ISOLATED
+        if len(self.rows) <= size or not is_isolated:
+            return [self]
+        starts = range(0, len(self.rows), size)
+        return [replace(self, rows=self.rows[start : start + size]) for start in starts]
 
     @property
     def kind(self) -> tuple[int, str]:
@@ -62,34 +115,60 @@ def check_rows(version: Version, rows: NDArray[Any]) -> None:
 def answer(questions: Sequence[QueryRows]) -> list[list[dict[str, Any]]]:
     """Answer questions of one kind together; each gets the answers that it would get alone."""
     version = questions[0].version
-    classifier = version.classifier
     rows = np.concatenate([question.rows for question in questions])
-    log_proba = classifier.predict_log_proba(rows)
-    novelty = classifier.novelty(rows) if any(each.options.novelty for each in questions) else None
+    probabilities = _steady(version, rows, _probabilities, PROBABILITIES)
+    novelty = None
+    if any(each.options.novelty for each in questions):
+        novelty = _steady(version, rows, _novelty, NOVELTY)[:, 0]
     ends = np.cumsum([len(question.rows) for question in questions])
     answers = []
     for question, end in zip(questions, ends, strict=True):
         own_rows = slice(end - len(question.rows), end)
         if novelty is None or not question.options.novelty:
-            answers.append(_answers(question, log_proba[own_rows], None))
+            answers.append(_answers(question, probabilities[own_rows], None))
         else:
-            answers.append(_answers(question, log_proba[own_rows], novelty[own_rows]))
+            answers.append(_answers(question, probabilities[own_rows], novelty[own_rows]))
     return answers
 
 
+def _probabilities(version: Version, rows: NDArray[Any]) -> NDArray[np.float64]:
+    return np.exp(version.classifier.predict_log_proba(rows))
+
+
+def _novelty(version: Version, rows: NDArray[Any]) -> NDArray[np.float64]:
+    return version.classifier.novelty(rows)[:, None]
+
+
+def _steady(
+    version: Version,
+    rows: NDArray[Any],
+    compute: Callable[[Version, NDArray[Any]], NDArray[np.float64]],
+    grid: Grid,
+) -> NDArray[np.float64]:
+    """Return numbers (m, K) of rows on a grid, each row's as if it had been computed alone."""
+    values = compute(version, rows)
+    if version.batches and len(rows) > 1:
+        for place in np.flatnonzero(grid.is_doubtful(values).any(axis=1)):
+            values[place] = compute(version, rows[place : place + 1])[0]
+    return grid.rounded(values)
+
+
 def _answers(
-    question: QueryRows, log_proba: NDArray[np.float64], novelty: NDArray[np.float64] | None
+    question: QueryRows,
+    probabilities: NDArray[np.float64],
+    novelty: NDArray[np.float64] | None,
 ) -> list[dict[str, Any]]:
     classes = question.version.classifier.classes_.tolist()
-    probabilities, options = np.exp(log_proba), question.options
-    sets = None
+    options, sets = question.options, None
     if options.coverage is not None:
+        with np.errstate(divide="ignore"):  # the logarithm of zero
+            told = np.log(probabilities)
         sets = question.version.classifier.predict_set(
-            question.rows, options.coverage, log_proba=log_proba
+            question.rows, options.coverage, log_proba=told
         )
     answers = []
     for place, row in enumerate(probabilities):
-        best = int(row.argmax())
+        best = int(row.argmax())  # the first of classes that are equally probable
         answer: dict[str, Any] = {"label": classes[best], "probability": float(row[best])}
         if options.probabilities:
             answer["probabilities"] = row.tolist()

@@ -10,16 +10,22 @@ from numpy.typing import NDArray
 
 from unitail.encoders.encoder import Encoder, Modality
 from unitail.encoders.encoding import encode_items
-from unitail.errors import Unreadable, optional
+from unitail.encoders.tables import TableEncoder
+from unitail.errors import Unreadable, UserError, optional
 from unitail.inputs.encode import encode
-from unitail.inputs.input_encoder import ItemEncoder
+from unitail.inputs.input_encoder import InputEncoder, ItemEncoder, MixedEncoder
+from unitail.missing_columns import list_columns
 from unitail.service.classifiers import Version
 from unitail.service.decoder_pool import DecoderPool
+from unitail.service.limits import ServiceLimits
 from unitail.web.replies import Refusal
+from unitail.wording import excerpt
 
 Vector = NDArray[Any]
 MAX_DECODED = 3
 """Decoded files in memory, over all requests: two are decoded while one is encoded."""
+MAX_CELL = 1e300
+"""Largest absolute number in a cell; see `MAX_NUMBER` of the classifier."""
 
 
 class RequestVectors:
@@ -29,8 +35,8 @@ class RequestVectors:
     its last bit.
     """
 
-    def __init__(self, encode: Executor, decoders: DecoderPool) -> None:
-        self._encode, self._decoders = encode, decoders
+    def __init__(self, encode: Executor, decoders: DecoderPool, limits: ServiceLimits) -> None:
+        self._encode, self._decoders, self._limits = encode, decoders, limits
         self._room = asyncio.Semaphore(MAX_DECODED)
 
     @staticmethod
@@ -48,6 +54,8 @@ class RequestVectors:
     async def texts(self, version: Version, texts: Sequence[str]) -> Vector:
         """Encode texts."""
         encoder = _encoder(version, Modality.TEXT)
+        for place, text in enumerate(texts):
+            self._check_text(place, text)
         return np.concatenate(
             [await self._encode_one(encoder, place, text) for place, text in enumerate(texts)]
         )
@@ -57,15 +65,62 @@ class RequestVectors:
         encoder = version.encoder
         if encoder is None or version.takes != Modality.TABLE:
             raise _wrong_kind(version, "rows of a table")
+        self._check_columns(rows)
         pandas = optional("pandas", extra="encoders")
-        loop = asyncio.get_running_loop()
+        loop, columns = asyncio.get_running_loop(), _columns(encoder)
 
-        def encode_row(row: Mapping[str, Any]) -> Vector:
-            [vectors] = encode(encoder, pandas.DataFrame([row]))
+        def encode_row(place: int, row: Mapping[str, Any]) -> Vector:
+            try:
+                # Only columns that the encoder reads: pandas takes seconds for thousands.
+                known = {name: row[name] for name in columns if name in row}
+                cells = {name: self._cell(name, value) for name, value in known.items()}
+                [vectors] = encode(encoder, pandas.DataFrame([cells]))
+            except UserError as error:
+                raise _wrong_row(place, row, columns, error) from error
             return vectors.features
 
-        vectors = [await loop.run_in_executor(self._encode, encode_row, row) for row in rows]
+        vectors = [
+            await loop.run_in_executor(self._encode, encode_row, place, row)
+            for place, row in enumerate(rows)
+        ]
         return np.concatenate(vectors)
+
+    def _cell(self, name: str, value: Any) -> object:  # noqa: ANN401 - JSON
+        """Return a cell of a table; refuse what is not a plain value, or too large."""
+        if isinstance(value, str):
+            self._check_length(f"the text in column {excerpt(repr(name))}", value)
+        elif isinstance(value, float | int) and not isinstance(value, bool):
+            if not abs(value) <= MAX_CELL and value == value:
+                raise _wrong_cell(name, "a number that is too large", f"within ±{MAX_CELL:g}")
+            return float(value) if abs(value) >= 2**63 else value
+        elif value is not None and not isinstance(value, bool):
+            raise _wrong_cell(name, f"a {type(value).__name__}", "texts, numbers, booleans, null")
+        return value
+
+    def _check_columns(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        limit, counts = self._limits.columns, [len(row) for row in rows]
+        if max(counts) > limit:
+            raise Refusal(
+                422,
+                f"row {counts.index(max(counts))} (the first is 0) has too many columns",
+                got=f"{max(counts):,}",
+                allowed=f"at most {limit:,}",
+            )
+
+    def _check_text(self, place: int, text: str) -> None:
+        self._check_length(f"item {place} (the first is 0)", text)
+
+    def _check_length(self, what: str, text: str) -> None:
+        """Refuse long texts, all of which would be split into tokens in the server's process."""
+        limit = self._limits.text_characters
+        if len(text) > limit:
+            raise Refusal(
+                422,
+                f"{what} is too long",
+                got=f"{len(text):,} characters",
+                allowed=f"texts of at most {limit:,} characters",
+                remedy="Send the beginning of it.",
+            )
 
     async def files(self, version: Version, contents: Sequence[bytes]) -> Vector:
         """Decode uploaded files in another process, and encode each before the next."""
@@ -81,7 +136,9 @@ class RequestVectors:
     async def _encode_file(self, encoder: Encoder[Any], place: int, content: bytes) -> Vector:
         try:
             if encoder.modality is Modality.TEXT:
-                item: object = content.decode("utf-8-sig")
+                text = content.decode("utf-8-sig")
+                self._check_text(place, text)
+                item: object = text
             else:
                 item = await self._decoders.decode(encoder.modality, content)
         except UnicodeDecodeError as error:
@@ -97,6 +154,39 @@ class RequestVectors:
         if vectors.unreadable:
             raise _unreadable(place, vectors.unreadable[0].reason)
         return vectors.features
+
+
+def _columns(encoder: InputEncoder) -> list[str]:
+    """Return the columns that an encoder of tables reads."""
+    if isinstance(encoder, MixedEncoder):
+        return list(dict.fromkeys(name for part in encoder.parts for name in part.columns))
+    assert isinstance(encoder, TableEncoder), "other encoders take no rows of a table"
+    return [column.name for column in encoder.columns]
+
+
+def _wrong_row(
+    place: int, row: Mapping[str, Any], columns: Sequence[str], error: UserError
+) -> Refusal:
+    """Say which row is wrong, without the remedies of commands."""
+    lacking = [name for name in columns if name not in row]
+    if lacking:
+        return Refusal(
+            422,
+            f"row {place} (the first is 0) lacks columns that the examples have",
+            got=f"no {list_columns(lacking)}",
+            allowed=f"all of {list_columns(columns)}",
+            remedy="Add them, with null where a value is missing.",
+        )
+    return Refusal(
+        422,
+        f"row {place} (the first is 0) cannot be read: {error.wrong}",
+        got=error.got,
+        allowed=error.allowed,
+    )
+
+
+def _wrong_cell(name: str, got: str, allowed: str) -> Refusal:
+    return Refusal(422, f"column {excerpt(repr(name))} has a wrong value", got=got, allowed=allowed)
 
 
 def _encoder(version: Version, modality: Modality) -> Encoder[Any]:

@@ -17,6 +17,8 @@ from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 from unitail.answer_defaults import COVERAGE
 from unitail.service import messages
 from unitail.service.classifiers import Version
+from unitail.service.labels import label_of, places_of
+from unitail.service.limits import MAX_LABEL
 from unitail.service.questions import AnswerOptions
 from unitail.service.service import Service
 from unitail.web.replies import JsonReply, Refusal
@@ -43,6 +45,7 @@ Coverage = Annotated[
         description="How often prediction sets should contain the true label; empty for no sets."
     ),
 ]
+FormLabel = Annotated[str, Field(max_length=MAX_LABEL)]
 Files = Annotated[list[UploadFile], File(description="Images, sounds or texts, one item per file.")]
 
 
@@ -183,14 +186,16 @@ async def add_files(
     request: Request,
     name: Name,
     files: Files,
-    labels: Annotated[list[str], Form(description="The class of each file.")],
+    labels: Annotated[list[FormLabel], Form(description="The class of each file.")],
 ) -> JSONResponse:
     """Add uploaded examples; a new label creates a class."""
     service = _service(request)
     served = service.classifiers.find(name)
     async with service.in_time() as deadline:
         rows = await _file_rows(service, served.newest, files)
-        version = await service.add(served, rows, labels, deadline)
+        classes = served.newest.classifier.classes_
+        meant = [label_of(classes, label) for label in labels]
+        version = await service.add(served, rows, meant, deadline)
     return JSONResponse(version.describe())
 
 
@@ -214,15 +219,7 @@ async def remove_class(request: Request, name: Name, label: str) -> messages.Cla
     served = service.classifiers.find(name)
 
     def choose(version: Version) -> NDArray[np.int64]:
-        places = np.flatnonzero(version.labels.astype(str) == label)
-        if not len(places):
-            raise Refusal(
-                404,
-                "there is no such class",
-                got=repr(label[:64]),
-                allowed=", ".join(map(str, version.classifier.classes_[:10])),
-            )
-        return places
+        return places_of(version.classifier.classes_, version.labels, label)
 
     async with service.in_time() as deadline:
         version = await service.remove(served, served.newest.number, choose, deadline)

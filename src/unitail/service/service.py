@@ -15,6 +15,7 @@ from unitail.service.admission import overloaded
 from unitail.service.batching import Batcher
 from unitail.service.classifiers import Classifiers, Served, Version
 from unitail.service.decoder_pool import DecoderPool
+from unitail.service.labels import new_labels
 from unitail.service.limits import ServiceLimits
 from unitail.service.metrics import Metrics
 from unitail.service.questions import AnswerOptions, QueryRows, check_rows
@@ -39,15 +40,16 @@ class Service:
         self.read_only = read_only
         self.metrics = Metrics()
         self.ready = False
-        # One thread each: torch has its own threads, and encoding must not delay answers.
+        # One thread each: torch has its own threads; encoding and changes must not delay answers.
         self._compute = ThreadPoolExecutor(1, "answers")
+        self._changes = ThreadPoolExecutor(1, "changes")
         self._encode = ThreadPoolExecutor(1, "encoding")
         self._parse = ThreadPoolExecutor(1, "parsing")
         self._batcher = Batcher(
             self._compute, max_rows=self.limits.batch_rows, on_batch=self.metrics.count_batch
         )
         self.decoders = DecoderPool(self.limits, on_death=self.metrics.decoder_deaths.inc)
-        self.vectors = RequestVectors(self._encode, self.decoders)
+        self.vectors = RequestVectors(self._encode, self.decoders, self.limits)
 
     async def start(self) -> None:
         """Warm up classifiers and start decoders, so that the first answers need not wait."""
@@ -64,6 +66,7 @@ class Service:
         self.ready = False
         await self.decoders.close()
         self._compute.shutdown()
+        self._changes.shutdown()
         self._encode.shutdown()
         self._parse.shutdown()
 
@@ -79,8 +82,8 @@ class Service:
         return await self._batcher.ask(QueryRows(version, rows, options))
 
     async def compute(self, work: Callable[[Version], Any], version: Version) -> Any:  # noqa: ANN401
-        """Run a function of a version in the thread that answers."""
-        return await asyncio.get_running_loop().run_in_executor(self._compute, work, version)
+        """Run a function of a version in the thread of changes, while others are answered."""
+        return await asyncio.get_running_loop().run_in_executor(self._changes, work, version)
 
     async def add(
         self,
@@ -101,7 +104,7 @@ class Service:
 
         def add(classifier: TailClassifier) -> None:
             self._check_size(len(served.newest.labels) + len(rows))
-            classifier.add(rows, list(labels))
+            classifier.add(rows, new_labels(classifier.classes_, labels))
 
         return await self._change(served, add, deadline)
 
@@ -177,7 +180,7 @@ class Service:
                 # A timeout must mean that nothing was changed: clients would repeat the change.
                 deadline.reschedule(None)
             started.set()
-            version = await loop.run_in_executor(self._compute, served.changed, change)
+            version = await loop.run_in_executor(self._changes, served.changed, change)
             served.put(version)
         return version
 

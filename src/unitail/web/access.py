@@ -117,7 +117,7 @@ class Access:
         if origin is None:
             self._check_site(scope)
             return
-        is_own = urlsplit(origin).netloc.lower() == (header(scope, "host") or "").lower()
+        is_own = _netloc(origin) == (header(scope, "host") or "").lower()
         if origin == "null" or not (is_own or origin.lower() in self.origins):
             raise Refusal(
                 403,
@@ -203,6 +203,14 @@ def _require_good_token(token: str | None) -> None:
 def _digest(token: str) -> bytes:
     """Return the hash of a token: all have the same length, so not even that of the token leaks."""
     return hashlib.sha256(token.encode("utf-8", "replace")).digest()
+
+
+def _netloc(origin: str) -> str | None:
+    """Return host and port of an origin, in lower case; None if it is malformed."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return None
 
 
 def _host_name(netloc: str) -> str | None:

@@ -50,6 +50,8 @@ def test_rebound_names_and_other_sites_pages_are_refused(live: Live) -> None:
     assert (status, "a host that is not this server: got evil.example" in sentence) == (403, True)
     status, _, sentence = send(live, headers={**JSON, "Origin": "https://evil.example"})
     assert (status, "the request comes from a page of another site" in sentence) == (403, True)
+    for origin in ("http://[::1", "http://[", "null", ""):  # told apart before the token is checked
+        assert send(live, headers={"Host": "localhost", "Origin": origin})[0] == 403
     plain = {"Content-Type": "text/plain", "Host": "localhost", "Authorization": f"Bearer {TOKEN}"}
     assert send(live, headers=plain)[0] == 422  # forms of other sites cannot send JSON unasked
 
@@ -190,6 +192,13 @@ def test_nothing_is_taken_for_a_number_that_is_none(
     status, _, said = send(live, body=json.dumps(content))
     assert (status, said[: len(sentence)]) == (422, sentence)
     assert send(live, body=json.dumps({"vectors": [[0, 1, 2.5, 3, 4, -5]]}))[0] == 200
+
+
+def test_places_of_any_size_are_refused(live: Live) -> None:
+    for place in (10**30, 2**31, -1):
+        body = json.dumps({"places": [place], "version": 1})
+        status, _, sentence = send(live, path="/v1/classifiers/blobs/examples/remove", body=body)
+        assert (status, "places.0 is invalid: got" in sentence) == (422, True)
 
 
 def test_unexpected_errors_tell_nothing(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:

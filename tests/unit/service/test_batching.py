@@ -8,14 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from helpers.services import ASKED, vector_classifier
+from helpers.services import ASKED, MODEL, vector_classifier
+from unitail import TailClassifier
 from unitail.service import batching
-from unitail.service.batching import Batcher
+from unitail.service.batching import PIECE_ROWS, Batcher
 from unitail.service.classifiers import Classifiers, Version
-from unitail.service.questions import AnswerOptions, QueryRows, answer
-
-TOLERANCE = 1e-12
-"""What float64 may differ by, as matrix products of other shapes add up in another order."""
+from unitail.service.questions import (
+    NOVELTY,
+    PROBABILITIES,
+    AnswerOptions,
+    QueryRows,
+    _steady,
+    answer,
+)
 
 
 def version(**settings: object) -> Version:
@@ -68,25 +73,96 @@ def ask_at_once(
         return asyncio.run(run(pool, free)), batches
 
 
-def assert_same(together: Any, alone: Any) -> None:  # noqa: ANN401
-    assert len(together) == len(alone)
-    for one, other in zip(together, alone, strict=True):
-        assert one.keys() == other.keys()
-        assert (one["label"], one.get("set")) == (other["label"], other.get("set"))
-        for key in ("probability", "probabilities", "novelty"):
-            if key in one:
-                assert one[key] == pytest.approx(other[key], rel=0, abs=TOLERANCE)
-
-
 def test_questions_asked_together_get_the_answers_that_they_get_alone() -> None:
     asked = questions(version())
     together, batches = ask_at_once(asked)
     assert max(count for count, _ in batches) > 4  # else nothing was tried
     for question, answers in zip(asked, together, strict=True):
-        [alone] = answer([question])
-        assert_same(answers, alone)
+        assert answers == answer([question])[0]  # to the last bit
         bare = question.version.classifier.predict_proba(question.rows)
-        assert [each["probability"] for each in answers] == pytest.approx(bare.max(axis=1))
+        told = [each["probability"] for each in answers]
+        assert told == pytest.approx(bare.max(axis=1), rel=1e-8)
+
+
+def mirrored(width: int) -> tuple[Version, np.ndarray[Any, Any]]:
+    """Return a classifier of two mirrored classes, and rows that are as near to one as to both."""
+    generator = np.random.default_rng(width)
+    half = generator.normal(size=(4, width))
+    classifier = TailClassifier(device="cpu", scale="none")
+    classifier.fit(np.vstack([half, -half]), np.repeat(["a", "b"], 4))
+    rows = generator.normal(size=(20, width))
+    rows -= rows @ np.linalg.pinv(half) @ half
+    classifiers = Classifiers()
+    classifiers.add("mirrored", classifier)
+    return classifiers.find("mirrored").newest, rows
+
+
+@pytest.mark.parametrize("width", [5, 8])
+def test_equally_probable_classes_are_the_first_whatever_is_asked_with_them(width: int) -> None:
+    asked, rows = mirrored(width)
+    options = AnswerOptions(influence=2)
+    alone = [answer([QueryRows(asked, row[None], options)])[0][0] for row in rows]
+    assert {(each["label"], each["probability"]) for each in alone} == {("a", 0.5)}
+    for size in (3, 20):
+        groups = [rows[start : start + size] for start in range(0, len(rows), size)]
+        plain = AnswerOptions()
+        together = [
+            each for group in groups for each in answer([QueryRows(asked, group, plain)])[0]
+        ]
+        for one, other in zip(together, alone, strict=True):
+            assert one == {name: value for name, value in other.items() if name != "influence"}
+
+
+def test_many_rows_of_many_classes_are_answered_as_they_are_alone() -> None:
+    generator = np.random.default_rng(0)
+    classifier = TailClassifier(MODEL, device="cpu", scale="none")
+    classifier.fit(generator.normal(size=(60, 12)), np.arange(60) % 20)
+    classifiers = Classifiers()
+    classifiers.add("many", classifier)
+    asked, rows = classifiers.find("many").newest, generator.normal(size=(150, 12))
+    alone = [answer([QueryRows(asked, row[None], AnswerOptions())])[0][0] for row in rows]
+    assert answer([QueryRows(asked, rows, AnswerOptions())])[0] == alone
+    start = 7
+    mixed = answer([QueryRows(asked, rows[place:][:3], AnswerOptions()) for place in (start, 90)])
+    assert mixed == [alone[start : start + 3], alone[90:93]]
+
+
+def test_numbers_on_a_border_of_the_grid_are_those_of_the_row_alone() -> None:
+    """Without the second look, noise would move about half of these numbers to the other side."""
+    generator, asked = np.random.default_rng(0), version()
+    on_border = (np.arange(400).reshape(200, 2) + 12_345_678.5) / 1e8
+
+    def noisy(_: Version, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        values = on_border[rows[:, 0].astype(int)]
+        return (
+            values if len(rows) == 1 else values * (1 + generator.normal(size=values.shape) / 1e14)
+        )
+
+    rows = np.arange(200.0)[:, None]
+    alone = [_steady(asked, row[None], noisy, PROBABILITIES)[0].tolist() for row in rows]
+    assert _steady(asked, rows, noisy, PROBABILITIES).tolist() == alone
+    careless = PROBABILITIES.rounded(noisy(asked, rows))
+    assert (careless != np.array(alone)).mean() > 0.2
+
+
+def test_a_grid_keeps_eight_digits_and_powers_of_ten_are_no_border() -> None:
+    values = np.array([1 / 3, 0.1, 0.09999999999999, 1 - 1e-16, 0.0, 2.5e-18, 0.123456784])
+    told = [0.33333333, 0.1, 0.1, 1.0, 0.0, 2.5e-18, 0.12345678]
+    assert PROBABILITIES.rounded(values).tolist() == told
+    assert not PROBABILITIES.is_doubtful(values).any()
+    assert PROBABILITIES.is_doubtful(np.array([0.123456785])).all()
+    assert NOVELTY.rounded(np.array([0.99999996, 0.25, 0.0123456])).tolist() == [1, 0.25, 0.012346]
+
+
+def test_a_large_question_is_cut_and_others_get_their_turn_in_between() -> None:
+    asked = version()
+    many = QueryRows(asked, np.tile(ASKED[:1], (3 * PIECE_ROWS + 1, 1)), AnswerOptions())
+    one = QueryRows(asked, ASKED[:2], AnswerOptions())
+    [all_answers, few], batches = ask_at_once([many, one])
+    assert [rows for _, rows in batches] == [PIECE_ROWS, 2, PIECE_ROWS, PIECE_ROWS, 1]
+    assert all_answers == [few[0]] * (3 * PIECE_ROWS + 1)
+    joint = QueryRows(version(visibility="joint"), many.rows, AnswerOptions())
+    assert joint.pieces(PIECE_ROWS) == [joint]
 
 
 @pytest.mark.parametrize("settings", [{"precision": "single"}, {"visibility": "joint"}])

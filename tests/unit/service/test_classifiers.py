@@ -63,7 +63,7 @@ def test_tables_whose_cells_are_paths_are_asked_by_vectors_alone(tmp_path: Path)
     classifiers.add("mixed", mixed)
     version = classifiers.find("mixed").newest
     assert version.takes == "vectors"
-    items = RequestVectors(ThreadPoolExecutor(1), DecoderPool(ServiceLimits()))
+    items = RequestVectors(ThreadPoolExecutor(1), DecoderPool(ServiceLimits()), ServiceLimits())
     with pytest.raises(Refusal, match="does not take such items: got rows of a table"):
         asyncio.run(items.table(version, [{"picture": "/etc/passwd", "size": 1.0}]))
 

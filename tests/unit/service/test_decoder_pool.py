@@ -28,8 +28,8 @@ def with_decoders(
     deaths = []
 
     async def run() -> None:
-        settings = ServiceLimits(**limits)  # type: ignore[arg-type]
-        decoders = DecoderPool(settings, count, on_death=lambda: deaths.append(1))
+        settings = ServiceLimits(decoders=count, **limits)  # type: ignore[arg-type]
+        decoders = DecoderPool(settings, on_death=lambda: deaths.append(1))
         await work(decoders)
         await decoders.close()
 

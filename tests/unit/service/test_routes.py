@@ -25,6 +25,8 @@ from unitail.errors import CannotWrite
 from unitail.web.replies import JsonReply
 
 TABLE = pd.DataFrame({"size": [1.0, 1.2, 0.8, 5.0, 5.5, 4.9], "kind": list("xxyzzz")})
+DIGITS = 1e-8
+"""What eight digits of a probability leave out."""
 NEW_ROWS = [{"size": 1.1, "kind": "x"}, {"kind": "z", "size": None}]
 
 
@@ -61,10 +63,10 @@ def test_vectors_get_the_classifiers_own_answers(live: Live) -> None:
     answers = reply["answers"]
     assert [each["label"] for each in answers] == bare.predict(ASKED).tolist()
     probabilities = np.array([each["probabilities"] for each in answers])
-    assert np.abs(probabilities - bare.predict_proba(ASKED)).max() < 1e-12
+    assert np.abs(probabilities - bare.predict_proba(ASKED)).max() < DIGITS
     sets = bare.set_labels(bare.predict_set(ASKED, 0.8))
     assert [each["set"] for each in answers] == [each.tolist() for each in sets]
-    assert np.allclose([each["novelty"] for each in answers], bare.novelty(ASKED), atol=1e-12)
+    assert np.allclose([each["novelty"] for each in answers], bare.novelty(ASKED), atol=1e-6)
 
 
 def test_one_row_is_a_batch_of_one_and_less_can_be_asked(live: Live) -> None:
@@ -100,7 +102,7 @@ def test_a_large_reply_is_the_same_as_a_small_one(live: Live) -> None:
     alone = live.client.predict("blobs", vectors=ASKED[:5])["answers"]
     for answer, expected in zip(answers[-5:], alone, strict=True):
         assert answer["label"] == expected["label"]
-        assert answer["probabilities"] == pytest.approx(expected["probabilities"], abs=1e-12)
+        assert answer["probabilities"] == expected["probabilities"]
 
 
 def test_replies_of_many_numbers_are_written_in_a_thread(
@@ -124,7 +126,7 @@ def test_missing_values_are_null(live: Live) -> None:
     row = [*ASKED[0][:-1].tolist(), None]
     reply = live.client.predict("blobs", vectors=[row])
     expected = vector_classifier().predict_proba([[*ASKED[0][:-1], np.nan]])[0]
-    assert reply["answers"][0]["probabilities"] == pytest.approx(expected, abs=1e-12)
+    assert reply["answers"][0]["probabilities"] == pytest.approx(expected, abs=DIGITS)
 
 
 def test_texts_images_and_rows_are_encoded_as_the_classifier_does(live: Live) -> None:
@@ -135,7 +137,7 @@ def test_texts_images_and_rows_are_encoded_as_the_classifier_does(live: Live) ->
     by_file = live.client.predict("colours", files=files)["answers"]
     expected = colour_classifier().predict_proba(files)
     assert [each["label"] for each in by_file] == ["red", "blue"]
-    assert [each["probabilities"] for each in by_file] == pytest.approx(expected, abs=1e-12)
+    assert [each["probabilities"] for each in by_file] == pytest.approx(expected, abs=DIGITS)
     as_files = live.client.predict("letters", files=[b"aaaa", b"bbbb"], novelty=False)["answers"]
     assert [each["label"] for each in as_files] == ["A", "B"]
     assert "novelty" not in as_files[0]
@@ -171,7 +173,11 @@ def test_texts_images_and_rows_are_encoded_as_the_classifier_does(live: Live) ->
         ("letters", {"texts": ["a"], "coverage": 1.5}, "coverage is invalid: got 1.5"),
         ("colours", {"texts": ["/etc/passwd"]}, "does not take such items: got texts; allowed: fi"),
         ("colours", {"files": [b"no image"]}, "item 0 (the first is 0) cannot be read"),
-        ("table", {"rows": [{"size": 1}]}, "the table lacks columns that the examples have"),
+        (
+            "table",
+            {"rows": [{"size": 1}]},
+            "row 0 (the first is 0) lacks columns that the examples have",
+        ),
     ],
 )
 def test_what_cannot_be_answered_is_told(
@@ -193,7 +199,7 @@ def test_examples_are_added_and_removed_and_versions_stay() -> None:
         after = client.predict("blobs", vectors=ASKED)
         assert after["version"] == 2
         assert [each["probabilities"] for each in after["answers"]] == pytest.approx(
-            grown.predict_proba(ASKED), abs=1e-12
+            grown.predict_proba(ASKED), abs=DIGITS
         )
         assert client.predict("blobs", vectors=ASKED, version=1)["answers"] == before
         examples = client.examples("blobs")
@@ -205,7 +211,7 @@ def test_examples_are_added_and_removed_and_versions_stay() -> None:
         rest = TailClassifier(MODEL, device="cpu", scale="none").fit(X[1:], Y[1:])
         answers = client.predict("blobs", vectors=ASKED)["answers"]
         assert [each["probabilities"] for each in answers] == pytest.approx(
-            rest.predict_proba(ASKED), abs=1e-12
+            rest.predict_proba(ASKED), abs=DIGITS
         )
 
 

@@ -10,6 +10,7 @@ import pytest
 from helpers.services import ASKED, vector_classifier
 from unitail.service.classifiers import Classifiers, Served, Version
 from unitail.service.limits import ServiceLimits
+from unitail.service.questions import AnswerOptions
 from unitail.service.service import Service
 from unitail.web.replies import Refusal
 
@@ -74,6 +75,24 @@ def test_a_change_that_has_begun_is_answered_however_long_it_takes(
         assert (await task).number == served.newest.number == 2
 
     with_service(work)
+
+
+def test_answers_are_given_and_right_during_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work(service: Service, served: Served) -> None:
+        first, options = served.newest, AnswerOptions()
+        before = await service.predict(first, ASKED, options)
+        begun, may_go_on = hold(served, monkeypatch)
+        task = asyncio.create_task(add(service, served))
+        await begun.wait()
+        assert await service.predict(served.newest, ASKED, options) == before
+        may_go_on.set()
+        await task
+        changes = asyncio.gather(*(add(service, served) for _ in range(10)))
+        while not changes.done():
+            assert await service.predict(first, ASKED, options) == before
+        assert served.newest.number == 12
+
+    with_service(work, answer_seconds=60)
 
 
 def test_who_goes_away_before_it_begins_changes_nothing_and_later_nothing_is_half_made(

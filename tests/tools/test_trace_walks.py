@@ -58,5 +58,6 @@ def test_the_walks_go_where_their_names_say(tmp_path: Path) -> None:
     assert {"training/step.py", "tail/model.py"} <= step
     assert {"cli/main.py", "workflows/predict.py"} <= command
     *_, before = (set(TOOL["files"](each.alike)) for each in taken)
-    assert {"relational/influence.py", "engines/choice.py"} <= command - before
+    assert {"relational/influence.py", "estimator/influence.py"} <= command - before
+    assert not any(file.startswith("engines/") for file in command), "only workers need engines"
     assert (tmp_path / "report.html").exists()

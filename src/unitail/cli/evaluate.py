@@ -37,7 +37,7 @@ from unitail.workflows.learning_curve.report import (
 
 
 def run(
-    path: Path,
+    examples_path: Path,
     *,
     also: Sequence[Path],
     reading: ReadOptions,
@@ -53,9 +53,9 @@ def run(
     options.check()
     options.check_unfitted()
     check_model(options.classifier(), options)
-    check_columns(reading, path, also)
+    check_columns(reading, examples_path, also)
     console = Console()
-    examples = read_examples(path, reading, also=also)
+    examples = read_examples(examples_path, reading, also=also)
     print_examples(console, examples)
     cache = default_cache() if use_cache and examples.need_encoders else None
     with bar("encoding", len(examples)) as on_progress:

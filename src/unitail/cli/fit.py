@@ -22,7 +22,7 @@ from unitail.workflows.fit import ClassifierOptions, fit_files, read_examples
 
 
 def run(
-    path: Path,
+    examples_path: Path,
     folder: Path,
     *,
     also: Sequence[Path],
@@ -34,9 +34,9 @@ def run(
     """Read and encode the examples, fit the classifier, and save it."""
     check_free(folder)
     options.check_unfitted()
-    check_columns(reading, path, [*also, *pool])
+    check_columns(reading, examples_path, [*also, *pool])
     console = Console()
-    examples = read_examples(path, reading, also=also)
+    examples = read_examples(examples_path, reading, also=also)
     unlabelled = read_pool(pool, examples, reading)
     pooled = "" if unlabelled is None else f", a pool of {len(unlabelled):,} without labels"
     print_examples(console, examples, pooled)

@@ -229,8 +229,8 @@ def fit_files(
         on_progress=on_progress,
     )
     vectors = dict(zip(inputs, encoded, strict=True))
-    pooled = vectors["pool"].features if pool is not None else None
-    pooled = None if pooled is None or not len(pooled) else pooled
+    has_pool = "pool" in vectors and len(vectors["pool"].kept) > 0
+    pooled = vectors["pool"].features if has_pool else None
     if saved is None:
         classifier = options.classifier(encoder)
         _fit(classifier, examples, vectors["examples"], pooled)

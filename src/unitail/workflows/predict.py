@@ -59,7 +59,8 @@ def predict_files(
 ) -> Answers:
     """Answer all readable queries from all readable examples: `fit_files`, then `answer_files`."""
     _check_same_kind(examples, queries)
-    check_model(saved or options.classifier(), options, why=wanted.why)
+    if wanted.why:
+        check_model(saved or options.classifier(), options, why=True)
     fitted = fit_files(
         examples,
         options,

@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -193,6 +194,24 @@ def test_queries_of_which_none_can_be_read_have_no_answers(support: Path, tmp_pa
 def test_queries_that_equal_an_example_are_told(support: Path, queries: Path) -> None:
     (queries / "red" / "1.png").write_bytes((support / "red" / "3.png").read_bytes())
     assert predict_files(*_read(support, queries)).repeated == ("red/1.png",)
+
+
+def test_what_is_an_example_and_a_query_is_encoded_once(
+    support: Path, queries: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a cache, too: else the vectors could differ in their last bits."""
+    embedded: list[int] = []
+    embed = MeanColour.embed
+
+    def counted(encoder: MeanColour, batch: Sequence[Any]) -> NDArray[np.float32]:
+        embedded.append(len(batch))
+        return embed(encoder, batch)
+
+    monkeypatch.setattr(MeanColour, "embed", counted)
+    (queries / "red" / "1.png").write_bytes((support / "red" / "3.png").read_bytes())
+    examples, items = _read(support, queries)
+    predict_files(examples, items, pool=items)
+    assert sum(embedded) == 12 + 5
 
 
 def test_equal_examples_with_different_labels_are_told(support: Path, queries: Path) -> None:

@@ -29,9 +29,8 @@ from unitail.framework.statistics import MeanInterval
 from unitail.framework.task import accuracy
 from unitail.learners.fingerprints import default_stamp
 from unitail.learners.pretrained import load_default
-from unitail.nn.episode_model import Visibility
+from unitail.nn.episode_model import NoDraw, Visibility
 from unitail.randomness import stream
-from unitail.relational.model import RelationalDraw
 from unitail.tasks.bank_episodes import BankEpisodes
 from unitail.tasks.batches import EpisodeRanges
 
@@ -91,7 +90,7 @@ def subset(episode: Episode, pool: Tensor, rows: slice) -> tuple[Episode, Tensor
 def answers(episode: Episode, pool: Tensor, sizes: Sequence[int]) -> dict[str, Tensor]:
     """Predict with all methods, on the device of the episodes."""
     model = load_default(pool.device)
-    support, draw = episode.support, RelationalDraw()
+    support, draw = episode.support, NoDraw()
     by_pool = {
         LINEAR: LinearProbe(variant=ProbeVariant.SHRUNK).infer(support, episode.query.features),
         ISOLATED: model(episode, draw, Visibility.ISOLATED),

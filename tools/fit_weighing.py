@@ -26,10 +26,10 @@ from torch import Tensor
 
 from unitail.framework.episode import Episode
 from unitail.learners.checkpoint import WEIGHTS_FILE, save_weights
-from unitail.nn.episode_model import Visibility
+from unitail.nn.episode_model import NoDraw, Visibility
 from unitail.randomness import stream
 from unitail.relational.config import RelationalConfig
-from unitail.relational.model import Relational, RelationalDraw
+from unitail.relational.model import Relational
 from unitail.relational.weighing import Evidence
 from unitail.tasks.batches import EpisodeSource
 from unitail.training.data import Sources, build_sources, draw_pool, draw_visibility
@@ -101,7 +101,7 @@ def keep(
     support, queries = episode.support, episode.query.features
     truth = episode.query.class_indices
     assert truth is not None, "sources sample labelled queries"
-    read = model.read(support, RelationalDraw(), visibility, pool)
+    read = model.read(support, NoDraw(), visibility, pool)
     if read.seen is not None:
         seen, n = read.seen, 0
         relations = seen.frame.relate(queries)

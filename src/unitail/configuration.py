@@ -15,6 +15,9 @@ Config = TypeVar("Config")
 
 ADDED_LATER = {"added later": True}
 """Metadata of a field that older saved models lack; its default reproduces their behaviour."""
+Dropped = Mapping[str, str | None]
+"""Fields that older versions had, each with the only value still supported; None: any value. A
+configuration lists them in the class attribute `dropped`."""
 
 MAX_BYTES = 2**24
 """Largest TOML file: about a thousand times any that people write."""
@@ -39,6 +42,7 @@ def parse_toml(text: str) -> dict[str, Any]:
 def from_table(cls: type[Config], table: Mapping[str, Any], where: str) -> Config:
     """Build the dataclass `cls` from `table`; `where` names the table in error messages."""
     hints = get_type_hints(cls)
+    table = _without_dropped(getattr(cls, "dropped", {}), table, where)
     _check_keys(cls, table, where)
     values = {key: _convert(value, hints[key], f"{where}.{key}") for key, value in table.items()}
     return cls(**values)
@@ -79,6 +83,19 @@ def take_words(config: object, **kinds: type[enum.StrEnum]) -> None:
     """Convert strings in fields of a frozen configuration to members of their enumerations."""
     for name, kind in kinds.items():
         object.__setattr__(config, name, choice(kind, getattr(config, name), name))
+
+
+def _without_dropped(dropped: Dropped, table: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Remove fields of older versions, and refuse values that are no longer supported."""
+    for key, only in dropped.items():
+        if only is not None and table.get(key, only) != only:
+            raise InvalidConfig(
+                f"{where}.{key} is no longer supported",
+                got=repr(table[key]),
+                allowed=f"{only!r}, or none",
+                remedy="Use the version of unitail that wrote it, or train the model again.",
+            )
+    return {key: value for key, value in table.items() if key not in dropped}
 
 
 def _check_keys(cls: type[object], table: Mapping[str, Any], where: str) -> None:

@@ -20,7 +20,6 @@ from unitail.learners.registry import MODELS, build_model, explicit_learners, mo
 from unitail.nn.episode_model import AnyModel, ModelConfig, Visibility
 from unitail.nn.slot_model import Draw
 from unitail.relational.config import PRESETS as RELATIONAL_PRESETS
-from unitail.relational.config import FeaturesAs
 from unitail.training.step import query_loss
 
 WIDTH = 5
@@ -41,9 +40,6 @@ CONFIGS: dict[str, ModelConfig] = {
         projected_dim=6, classes=CLASSES, hidden_dim=8, layers=2, heads=2, mlp_dim=8, positions=21
     ),
     "relational": RELATIONAL_PRESETS["tiny"],
-    "relational, both": replace(
-        RELATIONAL_PRESETS["tiny"], features_as=FeaturesAs.BOTH, projected_dim=7
-    ),
     "relational, joint": replace(RELATIONAL_PRESETS["tiny"], visibility=Visibility.JOINT),
     "caml": CamlConfig(
         feature_dim=WIDTH, classes=CLASSES, label_dim=7, layers=2, heads=2, mlp_dim=8
@@ -52,7 +48,6 @@ CONFIGS: dict[str, ModelConfig] = {
 FIXED_WIDTH = ("snail", "caml")
 LIMITED_LENGTH = ("snail", "gpicl")
 NOT_RANDOM = ("relational", "relational, joint")
-NO_LIMIT = (*NOT_RANDOM, "relational, both")
 SEE_EACH_OTHER = ("tail, joint", "tail, causal", "relational, joint")
 
 
@@ -133,7 +128,7 @@ def test_an_episode_is_answered_the_same_alone_and_in_a_batch(name: str) -> None
     queries = torch.cat([episode.query.features, other.query.features])
     if isinstance(learner, InContextLearner):  # an episode's draws depend on the batch's size
         together, draw = learner.model, learner.model.draw(batch, torch.Generator())
-        own = draw.part(slice(1))
+        own = draw.select(slice(1))
         answers = together.answer(together.read(batch, draw), queries).log_softmax(-1)
         read = together.read(episode.support, own)
         alone = together.answer(read, episode.query.features).log_softmax(-1)
@@ -182,7 +177,7 @@ def test_other_widths_are_solved_or_refused_by_name(name: str) -> None:
 def test_more_classes_are_solved_or_refused_by_name(name: str) -> None:
     episode = random_episode((1,) * (CLASSES + 1))
     learner = LEARNERS[name]()
-    if name in CONFIGS and name not in NO_LIMIT:
+    if name in CONFIGS and name not in NOT_RANDOM:
         with pytest.raises(TooManyClasses, match="got 8 classes; allowed: at most 7"):
             learner.infer(episode.support, episode.query.features)
     else:

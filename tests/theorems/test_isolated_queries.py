@@ -65,5 +65,5 @@ def test_other_episodes_of_the_batch_do_not_matter(
         ),
         query=Query(features=query.features[:1]),
     )
-    alone = model(first, draw.part(slice(1)))
+    alone = model(first, draw.select(slice(1)))
     torch.testing.assert_close(alone, model(episode, draw)[:1], rtol=0, atol=1e-10)

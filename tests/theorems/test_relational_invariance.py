@@ -16,10 +16,10 @@ from torch import Tensor
 
 from helpers.builders import random_episode
 from unitail.framework.episode import Episode
-from unitail.nn.episode_model import Visibility
+from unitail.nn.episode_model import NoDraw, Visibility
 from unitail.randomness import stream
 from unitail.relational.config import PRESETS
-from unitail.relational.model import Relational, RelationalDraw
+from unitail.relational.model import Relational
 
 MODEL = Relational(PRESETS["tiny"], seed=2).double()
 SHIFTABLE = Relational(replace(PRESETS["tiny"], angles_from_origin=False), seed=2).double()
@@ -38,7 +38,7 @@ def mapped(episode: Episode, change: Callable[[Tensor], Tensor]) -> Episode:
 
 def answers(episode: Episode, visibility: Visibility, model: Relational = MODEL) -> Tensor:
     with torch.no_grad():
-        return model(episode, RelationalDraw(), visibility)
+        return model(episode, NoDraw(), visibility)
 
 
 @both_ways

@@ -169,13 +169,25 @@ class ModelConfig(Protocol):
 class EpisodeDraw(Protocol):
     """All random choices for a batch of episodes, as a value."""
 
-    def part(self, episodes: slice) -> Self:
+    def select(self, episodes: slice) -> Self:
         """Return the draw of some episodes of the batch, for one of several processes."""
         ...
 
     def to(self, device: torch.device | str) -> Self:
         """Move to a device."""
         ...
+
+
+class NoDraw:
+    """The draw of a model in which nothing is random."""
+
+    def select(self, episodes: slice) -> Self:
+        """Return the draw itself."""
+        return self
+
+    def to(self, device: torch.device | str) -> Self:
+        """Return the draw itself."""
+        return self
 
 
 class ReadEpisodes(Protocol):

@@ -48,7 +48,7 @@ class Projection(Protocol):
         """Project (B, rows, d_T) to (B, rows, d_data)."""
         ...
 
-    def part(self, episodes: slice) -> "Projection":
+    def select(self, episodes: slice) -> "Projection":
         """Keep some episodes of the batch."""
         ...
 
@@ -64,7 +64,7 @@ class DrawnMap:
     shared: ClassVar[tuple[str, ...]] = ()
     """Names of tensors that all episodes share; others have a row for each episode."""
 
-    def part(self, episodes: slice) -> Self:
+    def select(self, episodes: slice) -> Self:
         """Keep some episodes of the batch."""
         split = {name: value for name, value in self._tensors().items() if name not in self.shared}
         return replace(self, **{name: value[episodes] for name, value in split.items()})

@@ -66,9 +66,9 @@ class Draw:
     injection: Tensor
     """rho, the dictionary slot of each class: (B, K)."""
 
-    def part(self, episodes: slice) -> Self:
+    def select(self, episodes: slice) -> Self:
         """Return the draw of some episodes of the batch, for one of several processes."""
-        return type(self)(self.projection.part(episodes), self.injection[episodes])
+        return type(self)(self.projection.select(episodes), self.injection[episodes])
 
     def to(self, device: torch.device | str) -> Self:
         """Move to a device."""

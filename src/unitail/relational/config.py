@@ -1,26 +1,17 @@
 """The configuration of a relational model."""
 
 from dataclasses import dataclass, field
-from enum import StrEnum
 from functools import cached_property
 from typing import ClassVar
 
-from unitail.configuration import ADDED_LATER, require_at_least, take_words
+from unitail.configuration import ADDED_LATER, Dropped, require_at_least, take_words
 from unitail.errors import InvalidConfig, require
 from unitail.nn.episode_model import Visibility
+from unitail.relational.geometry import GeometrySettings
 from unitail.relational.relations import channels
 
 VISIBILITIES = (Visibility.ISOLATED, Visibility.JOINT)
 """All but causal, as examples have no order."""
-
-
-class FeaturesAs(StrEnum):
-    """How features enter the model. As tokens alone, they do in the paper's model, `tail`."""
-
-    RELATIONS = "relations"
-    """Through relations alone: exactly invariant, and not random."""
-    BOTH = "both"
-    """Through relations, and as randomly projected coordinates in the tokens."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,8 +34,6 @@ class RelationalConfig:
     """Width of the summary of an episode."""
     weighing_dim: int = 48
     """Hidden width of the network that weighs regressions."""
-    features_as: FeaturesAs = FeaturesAs.RELATIONS
-    """Whether features enter through relations alone, or as tokens too."""
     angles_from_origin: bool = True
     """Whether angles at the origin count, in addition to those at the mean."""
     coordinate_limit: float | None = field(default=None, metadata=ADDED_LATER)
@@ -53,18 +42,18 @@ class RelationalConfig:
     joint_yields: bool = field(default=False, metadata=ADDED_LATER)
     """Whether joint answers, and those with a pool, yield to isolated ones where labelled rows show
     that classes are not clusters (`joint_share.py`)."""
-    projected_dim: int = 256
-    """d_data, the width of projected features, where they enter as tokens."""
     visibility: Visibility = Visibility.ISOLATED
     """The visibility that is used by default."""
 
+    dropped: ClassVar[Dropped] = {"features_as": "relations", "projected_dim": None}
+    """Features may no longer enter as tokens, too, for which `projected_dim` was the width."""
     max_ways: ClassVar[None] = None
     """There is no table of classes, so there is no limit."""
     max_support: ClassVar[None] = None
     """There are no positions, so there is no limit."""
 
     def __post_init__(self) -> None:
-        take_words(self, visibility=Visibility, features_as=FeaturesAs)
+        take_words(self, visibility=Visibility)
         require_at_least(1, self, "channels", "layers", "heads", "value_dim")
         require_at_least(1, self, "mlp_dim", "context_dim", "weighing_dim")
         require_at_least(0, self, "joint_layers")
@@ -81,6 +70,11 @@ class RelationalConfig:
     def num_layers(self) -> int:
         """Number of blocks, those for joint answers included."""
         return self.layers + self.joint_layers
+
+    @property
+    def geometry(self) -> GeometrySettings:
+        """What is measured of features."""
+        return GeometrySettings(origin=self.angles_from_origin, limit=self.coordinate_limit)
 
     @cached_property
     def relations(self) -> int:

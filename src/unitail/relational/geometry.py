@@ -64,6 +64,19 @@ class Centre(IntEnum):
     """James-Stein estimate of the mean direction, for angles between directions."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class GeometrySettings:
+    """What is measured of feature vectors."""
+
+    origin: bool = True
+    """Whether angles at the origin count."""
+    limit: float | None = None
+    """Limit on coordinates of wide vectors, in units of their root mean square; None: no limit."""
+
+
+ORIGIN_WITHOUT_LIMIT = GeometrySettings()
+
+
 @dataclass(frozen=True, eq=False)
 class OriginVectors:
     """Vectors from the origin."""
@@ -233,6 +246,8 @@ class Products(PreparedVectors):
 class Geometry:
     """The seen vectors of a batch of episodes, and statistics of pairs of them."""
 
+    origin: bool
+    """Whether angles at the origin count."""
     limit: Tensor | None
     """Largest absolute value of a coordinate, (B, 1, 1), or None."""
     scale: FeatureScale
@@ -254,13 +269,10 @@ class Geometry:
 
     @classmethod
     def of(
-        cls, features: Tensor, *, origin: bool, limit: float | None = None
+        cls, features: Tensor, settings: GeometrySettings = ORIGIN_WITHOUT_LIMIT
     ) -> "tuple[Self, Comparison]":
-        """Measure vectors (B, seen, d_T), and compare them with each other.
-
-        `limit` is that of coordinates, in units of their root mean square.
-        """
-        largest = coordinate_limit([features], limit)
+        """Measure vectors (B, seen, d_T), and compare them with each other."""
+        origin, largest = settings.origin, coordinate_limit([features], settings.limit)
         features = limited(features, largest)
         scale = FeatureScale.of(features, Normalisation.SUPPORT)
         vectors = scale(features)
@@ -273,6 +285,7 @@ class Geometry:
         different = _off_diagonal(cosines)
         mean_cosine = _mean(different)
         geometry = cls(
+            origin=origin,
             limit=largest,
             scale=scale,
             to_mean=to_mean,

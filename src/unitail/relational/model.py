@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
-from typing import Self, cast
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -18,17 +18,17 @@ from unitail.framework.learner import Paradigm
 from unitail.nn.episode_model import (
     EpisodeModel,
     FeatureScale,
+    NoDraw,
     Normalisation,
     ShardUnit,
     Visibility,
     at_least_float32,
 )
-from unitail.nn.random_projection import Projection, ProjectionKind, ProjectionLaw, WidthReduction
 from unitail.nn.transformer import initialise_linear
 from unitail.randomness import stream
 from unitail.relational.block import EVERY_CLASS, ClassList, FusedBlock, LayerCache
 from unitail.relational.class_lists import FewClasses, most_promising
-from unitail.relational.config import VISIBILITIES, FeaturesAs, RelationalConfig
+from unitail.relational.config import VISIBILITIES, RelationalConfig
 from unitail.relational.influence import contributions
 from unitail.relational.joint_share import joint_share, share_by_size
 from unitail.relational.regressions import NUM_CANDIDATES, NUM_OPERATORS, are_many, constants
@@ -45,21 +45,6 @@ away, all features would lie in one direction."""
 LISTED, MIN_LISTED_SHOTS = 32, 4
 """Where classes are many, labelled rows have states for this many of them only, if classes have
 this many labelled rows on average; with two, lists cost half a point of accuracy in 150 classes."""
-
-
-@dataclass(frozen=True, eq=False)
-class RelationalDraw:
-    """pi where features enter as tokens too; otherwise nothing is random."""
-
-    projection: Projection | None = None
-
-    def part(self, episodes: slice) -> Self:
-        """Keep some episodes of the batch."""
-        return type(self)(self.projection and self.projection.part(episodes))
-
-    def to(self, device: torch.device | str) -> Self:
-        """Move to a device."""
-        return type(self)(self.projection and self.projection.to(device))
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +78,6 @@ class ReadRelations:
 
     support: Support
     visibility: Visibility
-    draw: RelationalDraw
     seen: Seen | None = None
     pooled: bool = False
     """Whether a pool was read with it, which also uses the blocks for joint answers."""
@@ -108,7 +92,7 @@ class ReadRelations:
         return torch.lerp(isolated, joint, self.joint_share.to(joint))
 
 
-class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
+class Relational(EpisodeModel[NoDraw, ReadRelations]):
     """A state for every example and class, updated through relations between features.
 
     The first answer combines regressions, weighted by the task's own evidence. The state of example
@@ -116,8 +100,8 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
     blocks, and becomes a score that corrects the first answer. Answers are therefore
 
     - invariant to any positive scale of the features, at any width;
-    - invariant to orthogonal changes of coordinates, where features enter through relations alone
-      and coordinates have no limit; and to shifts, where angles at the origin do not count;
+    - invariant to orthogonal changes of coordinates, where coordinates have no limit;
+    - invariant to shifts, where angles at the origin do not count;
     - equivariant to renaming classes: all are treated alike, and no table limits their number;
     - invariant to the order of the support.
     """
@@ -142,13 +126,6 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
         self.norm = nn.LayerNorm(width)
         self.head = nn.Linear(width, 1)
         self.weighing = Weighing(config.weighing_dim)
-        self.law = ProjectionLaw(
-            kind=ProjectionKind.PERMUTATION,
-            reduction=WidthReduction.ORTHONORMAL,
-            projected_dim=config.projected_dim,
-        )
-        both = config.features_as is FeaturesAs.BOTH
-        self.entry = nn.Linear(config.projected_dim, width) if both else None
         self._initialise(stream(seed, "weights"))
 
     @property
@@ -167,14 +144,14 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
 
     def draw_for(
         self, *, episodes: int, ways: int, feature_dim: int, generator: torch.Generator
-    ) -> RelationalDraw:
-        """Draw pi where features enter as tokens too; otherwise the draw is empty."""
-        return self.only_draw or RelationalDraw(self.law.draw(episodes, feature_dim, generator))
+    ) -> NoDraw:
+        """Return the only draw, as nothing is random."""
+        return self.only_draw
 
     @property
-    def only_draw(self) -> RelationalDraw | None:
-        """The empty draw, unless features enter as tokens too."""
-        return RelationalDraw() if self.entry is None else None
+    def only_draw(self) -> NoDraw:
+        """The empty draw."""
+        return NoDraw()
 
     @property
     def trained_for(self) -> tuple[Visibility, ...]:
@@ -197,17 +174,17 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
         state = 3 * config.channels + 2 * config.mlp_dim + 2 * NUM_CANDIDATES
         return num_query * (num_support * pair + ways * state)
 
-    def _read(
-        self, support: Support, draw: RelationalDraw, visibility: Visibility
-    ) -> ReadRelations:
-        if not visibility.isolates_queries:
-            return self._with_isolated(ReadRelations(support, visibility, draw))
+    def _read(self, support: Support, draw: NoDraw, visibility: Visibility) -> ReadRelations:
+        if visibility.isolates_queries:
+            return self._read_isolated(support)
+        return self._with_isolated(ReadRelations(support, visibility))
+
+    def _read_isolated(self, support: Support) -> ReadRelations:
         seen, relations = self._relate(support, support.features)
         class_list = seen.list_classes(relations)
-        vectors = seen.frame.geometry.vectors
-        states = self._initial_states(class_list.to_states(seen.labels), vectors, draw)
+        states = self.label_states(class_list.to_states(seen.labels))
         *stack, last = self.stack()
-        if stack and self.entry is None:  # for speed: initial states depend on the label alone
+        if stack:  # for speed: initial states depend on the label alone
             tokens = self.label_states(constants([1, 0], self.unknown))  # own class, any other
             first = stack[0].cache_two_states(tokens, seen.labels, seen.size)
             seen = replace(seen, layers=(first,))
@@ -215,19 +192,19 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
         # After the last block the support's states are not needed, so it only fills its cache.
         last_layer = last.cache(states, seen.labels, seen.size, class_list)
         seen = replace(seen, layers=(*layers, last_layer))
-        return ReadRelations(support, visibility, draw, seen)
+        return ReadRelations(support, Visibility.ISOLATED, seen)
 
-    def _read_pool(self, support: Support, draw: RelationalDraw, pool: Tensor) -> ReadRelations:
+    def _read_pool(self, support: Support, draw: NoDraw, pool: Tensor) -> ReadRelations:
         """Read support and pool together, like a support and joint queries."""
         if self._share_by_size(support) == 0:
-            return self._read(support, draw, Visibility.ISOLATED)
+            return self._read_isolated(support)
         features = torch.cat([at_least_float32(x) for x in (support.features, pool)], dim=1)
         seen, relations = self._relate(support, features)
-        states = self._initial_states(seen.labels, seen.frame.geometry.vectors, draw)
+        states = self._initial_states(seen.labels, pool.shape[1])
         *stack, last = self.stack(jointly=True)
         states, layers = self._run_blocks(states, stack, relations, seen)
         seen = replace(seen, layers=(*layers, last.cache(states, seen.labels, seen.size)))
-        pooled = ReadRelations(support, Visibility.ISOLATED, draw, seen, pooled=True)
+        pooled = ReadRelations(support, Visibility.ISOLATED, seen, pooled=True)
         return self._with_isolated(pooled)
 
     def _with_isolated(self, read: ReadRelations) -> ReadRelations:
@@ -235,7 +212,7 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
         share = self._share_by_size(read.support)
         if share == 1:
             return read
-        isolated = self._read(read.support, read.draw, Visibility.ISOLATED)
+        isolated = self._read_isolated(read.support)
         if share == 0:
             return isolated
         assert isolated.seen is not None
@@ -256,13 +233,11 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
         if read.seen is not None:
             seen, stack, num_seen = read.seen, self.stack(jointly=read.pooled), 0
             relations = seen.frame.relate(query_features).to(self.unknown.dtype)
-            vectors = self._query_vectors(seen, query_features)
         else:
             stack, num_seen = self.stack(jointly=True), read.support.num_support
             features = [at_least_float32(x) for x in (read.support.features, query_features)]
             seen, relations = self._relate(read.support, torch.cat(features, dim=1))
-            vectors = seen.frame.geometry.vectors
-        states = self._initial_states(seen.labels[:, :num_seen], vectors, read.draw)
+        states = self._initial_states(seen.labels[:, :num_seen], query_features.shape[1])
         states, _ = self._run_blocks(states, stack, relations, seen)
         candidates = relations.candidates[:, :, num_seen:]
         return self._scores(states[:, num_seen:], candidates, seen.weights)
@@ -277,8 +252,7 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
         seen = read.seen
         assert seen is not None, "contributions are for isolated queries"
         relations = seen.frame.relate(queries).to(self.unknown.dtype)
-        vectors = self._query_vectors(seen, queries)
-        z = self._initial_states(seen.labels[:, :0], vectors, read.draw)
+        z = self._initial_states(seen.labels[:, :0], queries.shape[1])
         stack, zeros = self.stack(jointly=read.pooled), torch.zeros_like(relations.candidates)
 
         def correct(seen_scale: Tensor) -> Tensor:
@@ -297,33 +271,23 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
         n, ways = support.num_support, support.ways
         labels = F.one_hot(support.class_indices, ways)
         with torch.autocast(features.device.type, enabled=False):
-            origin, limit = self.config.angles_from_origin, self.config.coordinate_limit
-            frame, relations = relate(
-                features, labels, origin=origin, limit=limit, compare=self.compare
-            )
+            settings = self.config.geometry
+            frame, relations = relate(features, labels, settings, compare=self.compare)
         missing = frame.regressions.missing
         weights = self.weighing(frame.evidence, n / ways, ways, missing=missing)
         size = self.embed_size(n, ways, features.shape[1] - n).expand(support.num_episodes, -1)
         seen = Seen(frame, labels.to(self.unknown.dtype), size, weights)
         return seen, relations.to(self.unknown.dtype)
 
-    def _query_vectors(self, seen: Seen, queries: Tensor) -> Tensor:
-        """Return normalised queries where features are tokens too; otherwise only shapes matter."""
-        return seen.frame.geometry.normalise(queries) if self.entry else queries
+    def _initial_states(self, labels: Tensor, queries: int) -> Tensor:
+        """Return the states before any block: (B, n + queries, K, width).
 
-    def _initial_states(self, labels: Tensor, vectors: Tensor, draw: RelationalDraw) -> Tensor:
-        """Return the states before any block: (B, rows, K, width).
-
-        The first rows have labels (B, n, K), the others are queries. Where features are tokens too,
-        a projection of the vectors (B, rows, d_T) is added, the same for all classes.
+        The first rows have labels (B, n, K), the others are queries.
         """
-        num_labelled, queries = labels.shape[1], vectors.shape[1] - labels.shape[1]
         unknown = self.unknown.expand(len(labels), queries, labels.shape[2], -1)
-        states = torch.cat([self.label_states(labels), unknown], dim=1) if num_labelled else unknown
-        if self.entry is None or draw.projection is None:
-            return states
-        tokens: Tensor = self.entry(draw.projection(vectors).to(self.unknown.dtype))
-        return states + tokens.unsqueeze(2)
+        return (
+            torch.cat([self.label_states(labels), unknown], dim=1) if labels.shape[1] else unknown
+        )
 
     def label_states(self, labels: Tensor) -> Tensor:
         """Return the initial states of labelled rows, from their labels."""
@@ -378,5 +342,3 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
             block.initialise(generator, len(blocks))
         initialise_linear(self.head, generator)
         self.weighing.initialise(generator)
-        if self.entry is not None:
-            initialise_linear(self.entry, generator)

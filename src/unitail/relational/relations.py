@@ -15,7 +15,13 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from unitail.relational.geometry import Centre, Comparison, Geometry
+from unitail.relational.geometry import (
+    ORIGIN_WITHOUT_LIMIT,
+    Centre,
+    Comparison,
+    Geometry,
+    GeometrySettings,
+)
 from unitail.relational.regressions import (
     ANGLES,
     NUM_OPERATORS,
@@ -84,9 +90,10 @@ def channels(*, origin: bool) -> tuple[Channel, ...]:
     return SHIFT_INVARIANT + FROM_ORIGIN if origin else SHIFT_INVARIANT
 
 
-def stack_channels(compared: Comparison, *, origin: bool) -> Tensor:
+def stack_channels(compared: Comparison) -> Tensor:
     """Return all channels: (B, channels, rows, seen)."""
-    return torch.stack([channel(compared) for channel in channels(origin=origin)], dim=1)
+    used = channels(origin=compared.seen.origin)
+    return torch.stack([channel(compared) for channel in used], dim=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,8 +145,6 @@ class ReferenceVectors:
     """The seen vectors, to which all others are related, without their labels."""
 
     geometry: Geometry
-    origin: bool
-    """Whether angles at the origin count."""
     solutions: Tensor
     """P for each operator: (B, operators, n, n)."""
 
@@ -148,7 +153,7 @@ class ReferenceVectors:
         compared = self.geometry.compare(features)
         kernels = stack_kernels(compared, self.solutions.shape[2])
         return LabelFreeRelations(
-            channels=stack_channels(compared, origin=self.origin),
+            channels=stack_channels(compared),
             operators=kernels[:, :NUM_OPERATORS] @ self.solutions,
             kernels=kernels,
         )
@@ -179,13 +184,11 @@ class LabelFreeFit:
         features: Tensor,
         num_labelled: int,
         penalties: Sequence[float],
-        *,
-        origin: bool,
-        limit: float | None = None,
+        settings: GeometrySettings,
     ) -> Self:
         """Relate vectors (B, seen, d_T) to each other; `penalties` are of logistic regressions."""
         n = num_labelled
-        geometry, compared = Geometry.of(features, origin=origin, limit=limit)
+        geometry, compared = Geometry.of(features, settings)
         kernels = stack_kernels(compared, n)  # (B, ridges, seen, n)
         inverses = solve(kernels[:, :, :n])
         solutions, left_out = inverses[:, :NUM_OPERATORS], leave_one_out(inverses)
@@ -193,9 +196,9 @@ class LabelFreeFit:
         if features.shape[1] > n:  # vectors without a label have none to leave out
             unlabelled = kernels[:, :NUM_OPERATORS, n:] @ solutions
             operators = torch.cat([operators, unlabelled], dim=2)
-        relations = LabelFreeRelations(stack_channels(compared, origin=origin), operators, kernels)
+        relations = LabelFreeRelations(stack_channels(compared), operators, kernels)
         steps = logistic_steps(relations.angles[:, :n], penalties)
-        reference = ReferenceVectors(geometry, origin, solutions)
+        reference = ReferenceVectors(geometry, solutions)
         return cls(reference, compared, relations, inverses, left_out, steps)
 
 
@@ -235,19 +238,17 @@ class Frame:
 def relate(
     features: Tensor,
     labels: Tensor,
+    settings: GeometrySettings = ORIGIN_WITHOUT_LIMIT,
     *,
-    origin: bool,
-    limit: float | None = None,
     compare: "Callable[..., LabelFreeFit]" = LabelFreeFit.of,
 ) -> tuple[Frame, Relations]:
     """Relate vectors (B, seen, d_T) to each other; the first have one-hot labels (B, n, K).
 
-    No vector sees its own label. `limit` is that of coordinates (`relational/geometry.py`).
-    `compare` may return a `LabelFreeFit` that was computed before.
+    No vector sees its own label. `compare` may return a `LabelFreeFit` that was computed before.
     """
     n, ways = labels.shape[1:]
     labels = labels.to(features.dtype)
-    fit = compare(features, n, fitted_penalties(n, ways), origin=origin, limit=limit)
+    fit = compare(features, n, fitted_penalties(n, ways), settings)
     centred = (labels - 1 / ways).unsqueeze(1)  # scores then sum to 0 over classes
     ridge = fit.left_out @ centred
     # P y without another product: row i of the leave-one-out scores is y_i - (P y)_i / P_ii.

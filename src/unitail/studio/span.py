@@ -28,8 +28,7 @@ from unitail.estimator.classifier import TailClassifier
 from unitail.inputs.input_encoder import InputEncoder, ItemEncoder
 from unitail.learners.pretrained import load_default
 from unitail.processes import choose_device
-from unitail.relational.config import FeaturesAs
-from unitail.relational.geometry import coordinate_limit, limited
+from unitail.relational.geometry import GeometrySettings, coordinate_limit, limited
 from unitail.relational.model import MAX_ORIGIN_DISTANCE, Relational
 from unitail.relational.relations import LabelFreeFit, LabelFreeRelations, ReferenceVectors
 from unitail.studio.latest import NONE, Places
@@ -84,24 +83,20 @@ class CachedRelations:
         features: Tensor,
         num_labelled: int,
         penalties: Sequence[float],
-        *,
-        origin: bool,
-        limit: float | None = None,
+        settings: GeometrySettings,
     ) -> LabelFreeFit:
         """Compare vectors (B, seen, d_T) with each other, or return the cached result."""
-        settings, last = (num_labelled, penalties, origin, limit), self._last
-        if last is not None and last[1] == settings and torch.equal(last[0], features):
+        given, last = (num_labelled, penalties, settings), self._last
+        if last is not None and last[1] == given and torch.equal(last[0], features):
             return last[2]
-        among = LabelFreeFit.of(features, num_labelled, penalties, origin=origin, limit=limit)
+        among = LabelFreeFit.of(features, num_labelled, penalties, settings)
         reference = among.reference
         if len(features) == 1:
             among = replace(
                 among,
-                reference=CachedReference(
-                    reference.geometry, reference.origin, reference.solutions
-                ),
+                reference=CachedReference(reference.geometry, reference.solutions),
             )
-        self._last = features, settings, among
+        self._last = features, given, among
         return among
 
 
@@ -215,8 +210,6 @@ def choose_span(
     n, width = labelled.shape
     model = load_default()
     if not isinstance(encoder, ItemEncoder) or not isinstance(model, Relational):
-        return None
-    if model.config.features_as is not FeaturesAs.RELATIONS:
         return None
     if pooled and model.config.joint_yields and model.config.coordinate_limit is not None:
         return None

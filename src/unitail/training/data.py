@@ -71,7 +71,7 @@ def draw_batch(
         feature_dim=shape.feature_dim,
         generator=generator,
     )
-    return episode, draw.part(shard)
+    return episode, draw.select(shard)
 
 
 def draw_visibility(

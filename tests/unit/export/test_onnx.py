@@ -125,9 +125,7 @@ def test_joint_answers_are_refused(tmp_path: Path) -> None:
 
 def test_what_looks_at_values_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     network = model()
-    monkeypatch.setattr(
-        network, "preconditioner", lambda support: float(support.features.sum()) and None
-    )
+    monkeypatch.setattr(network, "preconditioner", lambda chunks: float(chunks[0].sum()) and None)
     with pytest.raises(CannotExport, match="this model cannot be written as ONNX: got"):
         export_model(network, GraphSizes(support=6, classes=3, width=4), tmp_path / "model.onnx")
     assert not list(tmp_path.iterdir())

@@ -20,7 +20,7 @@ def test_a_law_of_fixed_width_changes_nothing_and_refuses_other_widths() -> None
     law = FixedWidth(6)
     projection = law.draw(2, 6, stream(0))
     features = torch.randn(2, 3, 6, generator=stream(1))
-    assert torch.equal(projection.part(slice(1)).to("cpu")(features), features)
+    assert torch.equal(projection.select(slice(1)).to("cpu")(features), features)
     assert (projection.feature_dim, projection.projected_dim) == (6, 6)
     message = "built for features of another width: got width 5; allowed: width 6. Use a learner"
     with pytest.raises(WrongWidth, match=message):

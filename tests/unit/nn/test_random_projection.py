@@ -48,7 +48,7 @@ def test_some_episodes_keep_their_own_projections(
     kind: ProjectionKind, reduction: WidthReduction, feature_dim: int
 ) -> None:
     projection, rows = draw(feature_dim, kind, reduction), features(feature_dim)
-    last = projection.part(slice(1, 3)).to("cpu")
+    last = projection.select(slice(1, 3)).to("cpu")
     assert torch.equal(last(rows[1:]), projection(rows)[1:])
 
 

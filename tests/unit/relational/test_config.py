@@ -18,6 +18,15 @@ def test_presets_survive_a_table(name: str) -> None:
     assert from_table(RelationalConfig, to_table(config), "model") == config
 
 
+def test_fields_of_older_versions_are_read_if_they_say_what_is_still_so() -> None:
+    older = {**to_table(PRESETS["tiny"]), "features_as": "relations", "projected_dim": 256}
+    assert from_table(RelationalConfig, older, "model") == PRESETS["tiny"]
+    older["features_as"] = "both"
+    message = "model.features_as is no longer supported: got 'both'; allowed: 'relations', or none"
+    with pytest.raises(InvalidConfig, match=message):
+        from_table(RelationalConfig, older, "model")
+
+
 def test_plain_words_will_do() -> None:
     assert RelationalConfig(visibility="joint").visibility is Visibility.JOINT  # type: ignore[arg-type]
 

@@ -9,6 +9,7 @@ from unitail.relational.geometry import (
     MIN_LIMITED_WIDTH,
     Centre,
     Geometry,
+    GeometrySettings,
     coordinate_limit,
 )
 
@@ -31,7 +32,7 @@ def off_diagonal(values: Tensor) -> Tensor:
 @pytest.mark.parametrize("centre", Centre)
 def test_cosines_are_seen_from_their_centre(centre: Centre) -> None:
     support, query = vectors(7) + 0.5, vectors(4, seed=1) + 0.5
-    geometry, _ = Geometry.of(support, origin=True)
+    geometry, _ = Geometry.of(support)
     for episode in range(2):
         rows, asked = support[episode], query[episode]
         if centre is Centre.DIRECTION:  # vectors of length 1 have a centre of their own
@@ -49,7 +50,7 @@ def test_cosines_are_seen_from_their_centre(centre: Centre) -> None:
 
 
 def test_chunks_of_vectors_are_compared_as_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    geometry, _ = Geometry.of(vectors(7, 40), origin=True, limit=2.5)
+    geometry, _ = Geometry.of(vectors(7, 40), GeometrySettings(limit=2.5))
     whole = geometry.compare(vectors(8, 40, seed=1))
     monkeypatch.setattr(module, "CHUNK", 3 * 2 * 40)
     monkeypatch.setattr(module, "MIN_CHUNK_ROWS", 1)
@@ -59,7 +60,7 @@ def test_chunks_of_vectors_are_compared_as_all_at_once(monkeypatch: pytest.Monke
 
 
 def test_some_of_the_seen_vectors_compare_as_all_of_them() -> None:
-    geometry, own = Geometry.of(vectors(7), origin=True)
+    geometry, own = Geometry.of(vectors(7))
     some = geometry.compare_seen_rows(slice(2, 5))
     torch.testing.assert_close(some.cosines, own.cosines[:, :, 2:5])
     torch.testing.assert_close(some.distances, own.distances[:, 2:5])
@@ -68,7 +69,7 @@ def test_some_of_the_seen_vectors_compare_as_all_of_them() -> None:
 
 def test_distances_are_in_units_of_their_mean() -> None:
     support, query = vectors(7) + 0.5, vectors(4, seed=1)
-    geometry, own = Geometry.of(support, origin=True)
+    geometry, own = Geometry.of(support)
     for episode in range(2):
         unit = off_diagonal(torch.cdist(support[episode], support[episode]) ** 2).mean()
         for rows, compared in ((support, own), (query, geometry.compare(query))):
@@ -78,7 +79,7 @@ def test_distances_are_in_units_of_their_mean() -> None:
 
 @pytest.mark.parametrize("centre", Centre)
 def test_unusual_cosines_have_mean_zero_and_deviation_one(centre: Centre) -> None:
-    _, own = Geometry.of(vectors(9) + 0.5, origin=True)
+    _, own = Geometry.of(vectors(9) + 0.5)
     for values in own.standardised(centre):
         usual = off_diagonal(values)
         torch.testing.assert_close(usual.mean(), usual.new_zeros(()))
@@ -86,7 +87,7 @@ def test_unusual_cosines_have_mean_zero_and_deviation_one(centre: Centre) -> Non
 
 
 def test_all_centres_are_the_mean_where_the_origin_does_not_count() -> None:
-    geometry, own = Geometry.of(vectors(5) + 3, origin=False)
+    geometry, own = Geometry.of(vectors(5) + 3, GeometrySettings(origin=False))
     for compared in (own, geometry.compare(vectors(3, seed=1))):
         for centre in Centre:
             of_mean = compared.cosines[Centre.MEAN]
@@ -96,13 +97,13 @@ def test_all_centres_are_the_mean_where_the_origin_does_not_count() -> None:
 def test_the_centre_is_the_mean_where_that_is_plain_and_the_origin_where_it_may_be_chance() -> None:
     plain, chance = vectors(8) + 1e4, vectors(8) - vectors(8).mean(1, keepdim=True)
     for features, same in ((plain, Centre.MEAN), (chance, Centre.ORIGIN)):
-        cosines = Geometry.of(features, origin=True)[1].cosines
+        cosines = Geometry.of(features)[1].cosines
         torch.testing.assert_close(cosines[Centre.SHRUNK], cosines[same], atol=3e-4, rtol=0)
 
 
 def test_a_seen_vector_compares_the_same_either_way_but_that_it_is_itself() -> None:
     features = vectors(6)
-    geometry, own = Geometry.of(features, origin=True)
+    geometry, own = Geometry.of(features)
     again = geometry.compare(features)
     torch.testing.assert_close(again.cosines, own.cosines)
     torch.testing.assert_close(again.distances, own.distances)
@@ -114,7 +115,7 @@ def test_a_seen_vector_compares_the_same_either_way_but_that_it_is_itself() -> N
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_equal_vectors_and_few_of_them_compare_finitely(count: int) -> None:
     features = torch.ones(1, count, 3, dtype=torch.float64)
-    geometry, own = Geometry.of(features, origin=True)
+    geometry, own = Geometry.of(features)
     for compared in (own, geometry.compare(3 * features)):
         assert compared.cosines.isfinite().all()
         assert compared.distances.isfinite().all()
@@ -127,7 +128,7 @@ def test_equal_vectors_and_few_of_them_compare_finitely(count: int) -> None:
 def test_equal_angles_have_no_spread(count: int, dtype: torch.dtype, seed: int) -> None:
     """Whatever rounding leaves of it is below what counts."""
     turn = torch.linalg.qr(torch.randn(count, count, generator=stream(seed), dtype=dtype)).Q
-    geometry, own = Geometry.of(turn.unsqueeze(0), origin=True)
+    geometry, own = Geometry.of(turn.unsqueeze(0))
     for centre in (Centre.MEAN, Centre.ORIGIN):
         assert geometry.cosine_deviation[centre] < 16 * torch.finfo(dtype).eps
         assert not own.standardised(centre).any()
@@ -136,7 +137,7 @@ def test_equal_angles_have_no_spread(count: int, dtype: torch.dtype, seed: int) 
 def test_a_cosine_is_only_so_unusual() -> None:
     """Five vectors at nearly the same angles to each other, and one that is with one of them."""
     features = torch.eye(5, dtype=torch.float64) + 1e-3 * vectors(5, 5)
-    geometry, _ = Geometry.of(features, origin=True)
+    geometry, _ = Geometry.of(features)
     assert geometry.compare(features).standardised(Centre.MEAN).max() == MAX_DEVIATIONS
 
 
@@ -150,7 +151,7 @@ def test_coordinates_count_up_to_a_limit_that_the_seen_ones_decide() -> None:
     support, query = vectors(7, width=40), 5 * vectors(4, width=40, seed=1)
     support[:, :, 0] *= 20  # one coordinate is far larger than the rest
     support[:, :, 1] = 1e-12  # and zeros do not count, but for rounding
-    geometry, own = Geometry.of(support, origin=True, limit=2.5)
+    geometry, own = Geometry.of(support, GeometrySettings(limit=2.5))
     for episode in range(2):
         rows, asked = support[episode], query[episode]
         size = float(rows[rows.abs() > 1e-6].pow(2).mean().sqrt())
@@ -163,8 +164,8 @@ def test_coordinates_count_up_to_a_limit_that_the_seen_ones_decide() -> None:
 
 
 def test_a_limit_far_away_changes_nothing() -> None:
-    plain, _ = Geometry.of(vectors(7, width=40), origin=True)
-    wide, _ = Geometry.of(vectors(7, width=40), origin=True, limit=1e6)
+    plain, _ = Geometry.of(vectors(7, width=40))
+    wide, _ = Geometry.of(vectors(7, width=40), GeometrySettings(limit=1e6))
     query = vectors(4, width=40, seed=1)
     torch.testing.assert_close(wide.compare(query).cosines, plain.compare(query).cosines)
 
@@ -172,12 +173,14 @@ def test_a_limit_far_away_changes_nothing() -> None:
 @pytest.mark.parametrize("factor", [1e-150, 1e150])
 def test_coordinates_of_any_size_have_a_limit(factor: float) -> None:
     rows = vectors(5, width=40)
-    cosines = Geometry.of(factor * rows, origin=True, limit=2.5)[1].cosines
-    torch.testing.assert_close(cosines, Geometry.of(rows, origin=True, limit=2.5)[1].cosines)
+    cosines = Geometry.of(factor * rows, GeometrySettings(limit=2.5))[1].cosines
+    torch.testing.assert_close(cosines, Geometry.of(rows, GeometrySettings(limit=2.5))[1].cosines)
 
 
 def test_where_all_is_zero_there_is_no_limit() -> None:
-    geometry, _ = Geometry.of(torch.zeros(1, 3, 40, dtype=torch.float64), origin=True, limit=2.5)
+    geometry, _ = Geometry.of(
+        torch.zeros(1, 3, 40, dtype=torch.float64), GeometrySettings(limit=2.5)
+    )
     assert geometry.compare(vectors(2, width=40)[:1]).cosines.isfinite().all()
 
 
@@ -193,7 +196,7 @@ def test_few_coordinates_have_no_limit() -> None:
     """A column with an offset far beyond the others keeps what it says."""
     rows = vectors(7, width=MIN_LIMITED_WIDTH - 1)
     rows[..., 0] += 1000
-    cosines = [Geometry.of(rows, origin=True, limit=limit)[1].cosines for limit in (None, 2.5)]
+    cosines = [Geometry.of(rows, GeometrySettings(limit=limit))[1].cosines for limit in (None, 2.5)]
     assert torch.equal(*cosines)
 
 

@@ -9,12 +9,11 @@ from unitail.errors import InvalidConfig
 from unitail.framework.episode import Episode
 from unitail.learners.in_context import InContextLearner
 from unitail.learners.pretrained import load_default
-from unitail.nn.episode_model import Visibility
-from unitail.randomness import stream
+from unitail.nn.episode_model import NoDraw, Visibility
 from unitail.relational import block as block_module
-from unitail.relational.config import PRESETS, VISIBILITIES, FeaturesAs, RelationalConfig
+from unitail.relational.config import PRESETS, VISIBILITIES, RelationalConfig
 from unitail.relational.joint_share import joint_share
-from unitail.relational.model import Relational, RelationalDraw
+from unitail.relational.model import Relational
 
 
 def model(config: RelationalConfig = PRESETS["tiny"]) -> Relational:
@@ -51,14 +50,14 @@ def test_before_training_answers_are_already_sensible() -> None:
 def test_one_set_of_weights_answers_both_ways(visibility: Visibility) -> None:
     network, episode = model(), random_episode()
     own = model(replace(PRESETS["tiny"], visibility=visibility))
-    asked = network(episode, RelationalDraw(), visibility)
-    assert torch.equal(asked, own(episode, RelationalDraw()))
+    asked = network(episode, NoDraw(), visibility)
+    assert torch.equal(asked, own(episode, NoDraw()))
 
 
 def test_the_two_ways_differ() -> None:
     network, episode = model(), random_episode()
     isolated, joint = (
-        network(episode, RelationalDraw(), visibility)
+        network(episode, NoDraw(), visibility)
         for visibility in (Visibility.ISOLATED, Visibility.JOINT)
     )
     assert not torch.allclose(isolated, joint)
@@ -68,7 +67,7 @@ def test_joint_layers_are_for_joint_answers_alone() -> None:
     network, episode = model(), random_episode()
     before, after = [], []
     for answers in (before, after):
-        answers += [network(episode, RelationalDraw(), way) for way in VISIBILITIES]
+        answers += [network(episode, NoDraw(), way) for way in VISIBILITIES]
         torch.nn.init.zeros_(network.joint_blocks[0].mlp_out.weight)
     assert torch.equal(before[0], after[0])
     assert not torch.allclose(before[1], after[1])
@@ -83,21 +82,21 @@ def test_joint_layers_come_before_the_last() -> None:
 
 def test_a_causal_order_is_refused() -> None:
     with pytest.raises(InvalidConfig, match="got causal; allowed: isolated, joint"):
-        model().read(random_support((1, 1)), RelationalDraw(), Visibility.CAUSAL)
+        model().read(random_support((1, 1)), NoDraw(), Visibility.CAUSAL)
 
 
 def test_a_read_support_is_not_read_again() -> None:
     network, support = model().requires_grad_(False), random_support((5,) * 4, episodes=1)
     queries = random_episode((5,) * 4, queries=1, episodes=1).query.features
-    read = network.read(support, RelationalDraw())
+    read = network.read(support, NoDraw())
     answering = flops(lambda: network.answer(read, queries))
-    assert answering < 0.2 * flops(lambda: network.read(support, RelationalDraw()))
+    assert answering < 0.2 * flops(lambda: network.read(support, NoDraw()))
 
 
 @pytest.mark.parametrize("width", [1, 2, 10_000])
 def test_any_width_is_answered(width: int) -> None:
     episode = random_episode((2, 2, 2), feature_dim=width)
-    scores = model()(episode, RelationalDraw())
+    scores = model()(episode, NoDraw())
     assert scores.isfinite().all()
 
 
@@ -105,7 +104,7 @@ def test_hundreds_of_classes_are_answered() -> None:
     episode = random_episode((1,) * 300, episodes=1, queries=2, feature_dim=4, dtype=torch.float32)
     network = Relational(PRESETS["tiny"])
     with torch.no_grad():
-        assert network(episode, RelationalDraw()).shape == (1, 2, 300)
+        assert network(episode, NoDraw()).shape == (1, 2, 300)
 
 
 @pytest.mark.parametrize("visibility", [Visibility.ISOLATED, Visibility.JOINT])
@@ -113,9 +112,9 @@ def test_how_many_states_are_worked_on_at_once_changes_nothing(
     visibility: Visibility, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     network, episode = model(), random_episode()
-    whole = network(episode, RelationalDraw(), visibility)
+    whole = network(episode, NoDraw(), visibility)
     monkeypatch.setattr(block_module, "STATES_PER_CHUNK", 12)
-    torch.testing.assert_close(network(episode, RelationalDraw(), visibility), whole)
+    torch.testing.assert_close(network(episode, NoDraw(), visibility), whole)
 
 
 def uneven_episode() -> Episode:
@@ -136,40 +135,34 @@ def subset(episode: Episode, own: slice) -> Episode:
 
 
 @pytest.mark.parametrize("visibility", VISIBILITIES)
-@pytest.mark.parametrize("features_as", FeaturesAs)
 def test_an_episode_does_not_mind_the_others_of_its_batch(
-    features_as: FeaturesAs, visibility: Visibility
+    visibility: Visibility,
 ) -> None:
-    network, episode = model(replace(PRESETS["tiny"], features_as=features_as)), uneven_episode()
-    draw = network.draw(episode.support, stream(0))
-    together = network(episode, draw, visibility)
+    network, episode = model(), uneven_episode()
+    together = network(episode, NoDraw(), visibility)
     for number in range(3):
         own = slice(number, number + 1)
-        alone = network(subset(episode, own), draw.part(own), visibility)
+        alone = network(subset(episode, own), NoDraw(), visibility)
         torch.testing.assert_close(alone, together[own])
 
 
-def plain_answers(
-    network: Relational, episode: Episode, draw: RelationalDraw, visibility: Visibility
-) -> torch.Tensor:
+def plain_answers(network: Relational, episode: Episode, visibility: Visibility) -> torch.Tensor:
     """Answer by the plain definition of blocks: nothing is kept, fused or cut into chunks."""
     if visibility is Visibility.JOINT and network.config.joint_yields:
-        alone = plain_answers(network, episode, draw, Visibility.ISOLATED)
+        alone = plain_answers(network, episode, Visibility.ISOLATED)
         share = joint_share(network._relate(episode.support, episode.support.features)[0].frame)
-        return share * plain_scores(network, episode, draw, visibility) + (1 - share) * alone
-    return plain_scores(network, episode, draw, visibility)
+        return share * plain_scores(network, episode, visibility) + (1 - share) * alone
+    return plain_scores(network, episode, visibility)
 
 
-def plain_scores(
-    network: Relational, episode: Episode, draw: RelationalDraw, visibility: Visibility
-) -> torch.Tensor:
+def plain_scores(network: Relational, episode: Episode, visibility: Visibility) -> torch.Tensor:
     """Answer so, not yielding."""
     support, queries = episode.support, episode.query.features
     n, joint = support.num_support, visibility is Visibility.JOINT
     everything = torch.cat([support.features, queries], dim=1)
     seen, relations = network._relate(support, everything if joint else support.features)
-    scale, labels, size = seen.frame.geometry.scale, seen.labels, seen.size
-    states = network._initial_states(labels, scale(everything), draw)
+    labels, size = seen.labels, seen.size
+    states = network._initial_states(labels, queries.shape[1])
     if joint:
         for block in network.stack(jointly=True):
             states = block(states, states, labels, size, relations)
@@ -183,16 +176,13 @@ def plain_scores(
 
 
 @pytest.mark.parametrize("visibility", VISIBILITIES)
-@pytest.mark.parametrize("features_as", FeaturesAs)
 @pytest.mark.parametrize("changes", [{}, {"angles_from_origin": False}, {"layers": 1}], ids=str)
 def test_answers_are_those_of_the_plain_definition(
-    visibility: Visibility, features_as: FeaturesAs, changes: dict[str, Any]
+    visibility: Visibility, changes: dict[str, Any]
 ) -> None:
-    config = replace(PRESETS["tiny"], features_as=features_as, projected_dim=4, **changes)
-    network, episode = model(config), uneven_episode()
-    draw = network.draw(episode.support, stream(0))
-    expected = plain_answers(network, episode, draw, visibility)
-    torch.testing.assert_close(network(episode, draw, visibility), expected, rtol=0, atol=1e-12)
+    network, episode = model(replace(PRESETS["tiny"], **changes)), uneven_episode()
+    expected = plain_answers(network, episode, visibility)
+    torch.testing.assert_close(network(episode, NoDraw(), visibility), expected, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("visibility", VISIBILITIES)
@@ -200,8 +190,8 @@ def test_the_shipped_weights_answer_as_the_plain_definition_does(visibility: Vis
     network = load_default(dtype=torch.float64)
     assert isinstance(network, Relational)
     episode = random_episode((5, 2, 3, 1, 4, 1, 2), queries=9, episodes=3, feature_dim=30)
-    expected = plain_answers(network, episode, RelationalDraw(), visibility)
-    answers = network(episode, RelationalDraw(), visibility)
+    expected = plain_answers(network, episode, visibility)
+    answers = network(episode, NoDraw(), visibility)
     torch.testing.assert_close(answers, expected, rtol=0, atol=1e-12)
 
 
@@ -209,27 +199,6 @@ def test_half_precision_trains() -> None:
     network, episode = Relational(PRESETS["tiny"]), random_episode(dtype=torch.float32)
     for visibility in (Visibility.ISOLATED, Visibility.JOINT):
         with torch.autocast("cpu", torch.bfloat16):
-            loss = network(episode, RelationalDraw(), visibility).square().mean()
+            loss = network(episode, NoDraw(), visibility).square().mean()
         loss.backward()
     assert all(weight.grad.isfinite().all() for weight in network.parameters())
-
-
-def test_features_may_be_tokens_too() -> None:
-    network = model(replace(PRESETS["tiny"], features_as=FeaturesAs.BOTH, projected_dim=6))
-    episode = random_episode(feature_dim=9)
-    draws = [network.draw(episode.support, stream(seed)) for seed in (1, 1, 2)]
-    first, again, other = (network(episode, draw) for draw in draws)
-    assert torch.equal(first, again)
-    assert not torch.allclose(first, other)
-
-
-def test_both_is_relations_where_the_tokens_are_silent() -> None:
-    both = model(replace(PRESETS["tiny"], features_as=FeaturesAs.BOTH))
-    assert both.entry is not None
-    both.entry.requires_grad_(False).weight.zero_()
-    both.entry.bias.zero_()
-    alone = model()
-    alone.load_state_dict(both.state_dict(), strict=False)
-    episode = random_episode()
-    expected = alone(episode, RelationalDraw())
-    torch.testing.assert_close(both(episode, both.draw(episode.support, stream(0))), expected)

@@ -8,13 +8,13 @@ from torch import Tensor
 
 from helpers.builders import random_support
 from unitail.framework.episode import Support
-from unitail.nn.episode_model import Visibility
+from unitail.nn.episode_model import NoDraw, Visibility
 from unitail.randomness import stream
 from unitail.relational import model as model_module
 from unitail.relational import regressions
 from unitail.relational.block import EVERY_CLASS
 from unitail.relational.config import PRESETS
-from unitail.relational.model import MIN_LISTED_SHOTS, ReadRelations, Relational, RelationalDraw
+from unitail.relational.model import MIN_LISTED_SHOTS, ReadRelations, Relational
 from unitail.relational.regressions import NUM_LOGISTIC, are_many
 
 WAYS, SHOTS = 9, 4
@@ -46,7 +46,7 @@ def queries() -> Tensor:
 
 
 def read(given: Support) -> ReadRelations:
-    return network().read(given, RelationalDraw(), Visibility.ISOLATED)
+    return network().read(given, NoDraw(), Visibility.ISOLATED)
 
 
 def answers(given: Support) -> Tensor:
@@ -106,7 +106,7 @@ def test_what_rows_add_to_an_answer_is_the_answer() -> None:
     classes = torch.arange(5).repeat(2, 1)
     model = network()
     torch.nn.init.zeros_(model.head.weight)
-    given = model.read(support(), RelationalDraw())
+    given = model.read(support(), NoDraw())
     values = model.contributions(given, queries(), classes)
     scores = model.answer(given, queries())
     above = scores.gather(2, classes.unsqueeze(2)).squeeze(2) - scores.mean(dim=2)
@@ -144,7 +144,7 @@ def test_classes_with_the_same_rows_are_answered_alike(dtype: torch.dtype) -> No
     model = network().to(dtype)
     given = Support(features=rows, class_indices=classes, ways=WAYS)
     asked = torch.randn(1, 6, 12, generator=stream(9), dtype=torch.float64).to(dtype)
-    answers = model.answer(model.read(given, RelationalDraw(), Visibility.ISOLATED), asked)
+    answers = model.answer(model.read(given, NoDraw(), Visibility.ISOLATED), asked)
     twins = answers[..., : WAYS - 2]
     apart = (twins - twins.mean(dim=-1, keepdim=True)).abs().max()
     assert apart < (1e-9 if dtype is torch.float64 else 1e-4)

@@ -4,7 +4,7 @@ from sklearn.kernel_ridge import KernelRidge
 from torch import Tensor
 
 from unitail.randomness import stream
-from unitail.relational.geometry import Centre, Comparison, Geometry
+from unitail.relational.geometry import Centre, Comparison, Geometry, GeometrySettings
 from unitail.relational.regressions import (
     FURTHER,
     NUM_RIDGES,
@@ -43,7 +43,7 @@ def test_penalties_are_these_and_in_this_order() -> None:
 
 @pytest.mark.parametrize("operator", range(NUM_RIDGES))
 def test_an_operator_is_kernel_ridge_regression(operator: int) -> None:
-    geometry, own = Geometry.of(vectors(7), origin=True)
+    geometry, own = Geometry.of(vectors(7))
     compared = geometry.compare(vectors(4, seed=1))
     solutions = solve(stack_kernels(own, 7))
     carried = (stack_kernels(compared, 7) @ solutions)[0, operator] @ VALUES
@@ -54,7 +54,7 @@ def test_an_operator_is_kernel_ridge_regression(operator: int) -> None:
 
 @pytest.mark.parametrize("operator", range(NUM_RIDGES))
 def test_a_labelled_vector_hears_what_the_others_say_without_it(operator: int) -> None:
-    _, own = Geometry.of(vectors(7), origin=True)
+    _, own = Geometry.of(vectors(7))
     carried = leave_one_out(solve(stack_kernels(own, 7)))[0, operator] @ VALUES
     gram = plain_kernel(operator, own)
     for out in range(7):
@@ -65,14 +65,14 @@ def test_a_labelled_vector_hears_what_the_others_say_without_it(operator: int) -
 
 
 def test_only_labelled_vectors_are_in_a_kernel() -> None:
-    _, own = Geometry.of(vectors(9), origin=True)
+    _, own = Geometry.of(vectors(9))
     assert torch.equal(stack_kernels(own, 5), stack_kernels(own, 9)[..., :5])
 
 
 @pytest.mark.parametrize("away", [1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 0.0])
 def test_a_labelled_vector_next_to_the_mean_does_no_harm(away: float) -> None:
     corners = torch.tensor([[[1.0, 0], [-1, 0], [0, 1], [0, -1], [away, 0]]])
-    geometry, own = Geometry.of(corners, origin=False)
+    geometry, own = Geometry.of(corners, GeometrySettings(origin=False))
     solutions = solve(stack_kernels(own, 5))
     assert leave_one_out(solutions).isfinite().all()
     assert (stack_kernels(geometry.compare(corners), 5) @ solutions).abs().max() < 10

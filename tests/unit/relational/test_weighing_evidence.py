@@ -18,7 +18,7 @@ def labels(classes: list[int]) -> Tensor:
 def evidence(classes: list[int], left_out: Tensor, seed: int = 0, extra: int = 2) -> Evidence:
     count = len(classes) + extra
     rows = torch.randn(1, count, 5, generator=stream(seed), dtype=torch.float64)
-    _, compared = Geometry.of(rows, origin=True)
+    _, compared = Geometry.of(rows)
     return gather_evidence(compared, labels(classes), left_out)
 
 
@@ -75,9 +75,9 @@ def test_names_of_classes_and_order_of_rows_do_not_matter() -> None:
     classes, order, names = [0, 1, 2, 0, 1], [4, 2, 0, 1, 3], [2, 0, 1]
     rows = torch.randn(1, 5, 4, generator=stream(3), dtype=torch.float64)
     left_out = scores(classes)
-    _, compared = Geometry.of(rows, origin=True)
+    _, compared = Geometry.of(rows)
     before = gather_evidence(compared, labels(classes), left_out)
-    _, compared = Geometry.of(rows[:, order], origin=True)
+    _, compared = Geometry.of(rows[:, order])
     renamed = labels([names[classes[place]] for place in order])
     again = gather_evidence(compared, renamed, left_out[:, :, order][..., [1, 2, 0]])
     torch.testing.assert_close(again.statistics, before.statistics)

@@ -10,6 +10,7 @@ from torch import Tensor
 from helpers.pixels import Pixels
 from helpers.studios import answered, open_studio, write_pictures
 from unitail.estimator.classifier import TailClassifier
+from unitail.relational.geometry import ORIGIN_WITHOUT_LIMIT, GeometrySettings
 from unitail.relational.regressions import LOGISTIC_PENALTIES
 from unitail.relational.relations import LabelFreeFit, ReferenceVectors
 from unitail.studio.span import CachedRelations, SpanCache, with_shared_model
@@ -43,13 +44,13 @@ def moved(rows: Tensor, place: int) -> Tensor:
 
 def test_labelled_vectors_are_compared_again_when_anything_is_another(rows: Tensor) -> None:
     keep, labelled = CachedRelations(), rows[:, :9]
-    compare = partial(keep, penalties=LOGISTIC_PENALTIES, origin=True)
+    compare = partial(keep, penalties=LOGISTIC_PENALTIES, settings=ORIGIN_WITHOUT_LIMIT)
     first = compare(labelled, 9)
     assert compare(labelled.clone(), 9) is first
     for other in (moved(labelled, 8), rows[:, :10], labelled.flip(1)):
         changed, plain = (
             compare(other, 9),
-            LabelFreeFit.of(other, 9, LOGISTIC_PENALTIES, origin=True),
+            LabelFreeFit.of(other, 9, LOGISTIC_PENALTIES, ORIGIN_WITHOUT_LIMIT),
         )
         assert changed is not first
         assert torch.equal(changed.left_out, plain.left_out)
@@ -57,21 +58,26 @@ def test_labelled_vectors_are_compared_again_when_anything_is_another(rows: Tens
         compare(labelled, 9)
     assert compare(labelled, 8).left_out.shape == (1, 9, 8, 8)
     assert compare(labelled, 9, penalties=LOGISTIC_PENALTIES[-1:]).steps.shape == (1, 1, 9, 9)
-    assert compare(labelled, 9, origin=False).relations.channels.shape[1] == 4
-    assert compare(labelled, 9, limit=2.5) is not compare(labelled, 9)
+    assert (
+        compare(labelled, 9, settings=GeometrySettings(origin=False)).relations.channels.shape[1]
+        == 4
+    )
+    assert compare(labelled, 9, settings=GeometrySettings(limit=2.5)) is not compare(labelled, 9)
 
 
 def test_vectors_that_were_met_are_remembered_number_by_number(
     rows: Tensor, met: list[int]
 ) -> None:
-    reference = CachedRelations()(rows[:, :9], 9, LOGISTIC_PENALTIES, origin=True).reference
+    reference = CachedRelations()(
+        rows[:, :9], 9, LOGISTIC_PENALTIES, ORIGIN_WITHOUT_LIMIT
+    ).reference
     asked = rows[:, 9:30]
     first = reference.relate(asked)
     assert reference.relate(asked.clone()) is first
     assert reference.relate(rows[:, 30:]).kernels.shape == (1, 9, 10, 9)
     assert reference.relate(asked) is first
     assert met == [21, 10]
-    plain = LabelFreeFit.of(rows[:, :9], 9, LOGISTIC_PENALTIES, origin=True).reference
+    plain = LabelFreeFit.of(rows[:, :9], 9, LOGISTIC_PENALTIES, ORIGIN_WITHOUT_LIMIT).reference
     for other in (moved(asked, 20), asked[:, :20], asked.flip(1)):
         assert torch.equal(reference.relate(other).operators, plain.relate(other).operators)
     last = reference.relate(asked[:, :20])  # begins as others that came before
@@ -87,7 +93,9 @@ def test_no_more_is_kept_than_there_is_room_for(
 ) -> None:
     each = 12 + (7 + 5 + 9) * 9
     monkeypatch.setattr("unitail.studio.span.MAX_KEPT", 20 * each)
-    reference = CachedRelations()(rows[:, :9], 9, LOGISTIC_PENALTIES, origin=True).reference
+    reference = CachedRelations()(
+        rows[:, :9], 9, LOGISTIC_PENALTIES, ORIGIN_WITHOUT_LIMIT
+    ).reference
     for _ in range(3):
         for start in (9, 19, 29):
             reference.relate(rows[:, start : start + 10])

@@ -59,7 +59,7 @@ class Committee:
         strength = strength * len(rows.features) / total
         if float(strength) < MIN_SHARE:
             return None
-        members = Members.of(reading, len(rows.features), origin=model.config.angles_from_origin)
+        members = Members.of(reading, len(rows.features))
         class_scores = torch.zeros(len(members), ways).to(rows.features)
         if ways > shortlist.MANY_WAYS:
             pieces = torch.split(rows.features, members.chunk(1))

@@ -41,16 +41,16 @@ class Members:
     """Directions from each centre, of length 1: (centres, 1, c, d_T)."""
     inverses: tuple[Tensor, ...]
     """For each operator M, (d_T, d_T), or P of a Gaussian kernel, (c, c)."""
-    origin: bool
 
     @classmethod
-    def of(cls, reading: LargeReading, count: int, *, origin: bool) -> "Members":
+    def of(cls, reading: LargeReading, count: int) -> "Members":
         """Prepare the first `count` rows that were read."""
         rows, moments = reading.rows.first(count), reading.moments
         vectors = moments.scale(rows.features[None])
         _, directions = lengths_and_directions(vectors, moments.to_mean, moments.direction)
         dtype = vectors.dtype
         geometry = Geometry(
+            origin=moments.origin,
             limit=None,  # it was applied to rows and queries before
             scale=moments.scale,
             to_mean=moments.to_mean,
@@ -67,7 +67,7 @@ class Members:
             _solve(geometry, directions, place) if inverse is None else inverse.to(dtype)
             for place, inverse in enumerate(inverses)
         )
-        return cls(geometry, directions, solved, origin)
+        return cls(geometry, directions, solved)
 
     def __len__(self) -> int:
         return self.geometry.vectors.shape[1]
@@ -124,7 +124,7 @@ class Members:
             yield self._relations(self.geometry.compare_seen_rows(chunk), operators[:, chunk])
 
     def _relations(self, compared: Comparison, operators: Tensor) -> Relations:
-        channels = stack_channels(compared, origin=self.origin)
+        channels = stack_channels(compared)
         no_candidates = operators.new_zeros(1, 0, len(compared.same), 0)
         return Relations(channels, operators[None], no_candidates)
 

@@ -101,6 +101,8 @@ class Span:
 class Moments:
     """Scale, centres and statistics of all rows."""
 
+    origin: bool
+    """Whether angles at the origin count."""
     scale: FeatureScale
     to_mean: Tensor
     """(3, 1, 1, d_T), as in `Geometry`."""
@@ -140,7 +142,8 @@ class Moments:
         within = _within(rows, sums[Centre.DIRECTION], products, means[Centre.DIRECTION])
         shapes = torch.stack([*means, *deviations, spread, direction.norm(), within, *dimensions])
         pair_statistics = mean_distance, means, deviations
-        return cls(scale, to_mean, direction, products, sums, *pair_statistics, shapes[None])
+        measured = scale, to_mean, direction, products, sums, *pair_statistics
+        return cls(origin, *measured, shapes[None])
 
     def see(self, features: Tensor) -> Tensor:
         """Return the directions of rows (m, d_T) from each centre: (centres, m, d_T)."""

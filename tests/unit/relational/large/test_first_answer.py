@@ -8,6 +8,7 @@ from torch import Tensor
 
 from unitail.randomness import stream
 from unitail.relational.config import PRESETS
+from unitail.relational.geometry import GeometrySettings
 from unitail.relational.large import first_answer
 from unitail.relational.large.first_answer import COSINES, STAND_IN_PLACE, LargeReading
 from unitail.relational.large.gaussians import GAUSSIANS
@@ -48,7 +49,7 @@ def test_candidates_and_weights_are_those_of_pairs(
     support = rows()
     reading = read(support, origin=origin)
     labels = torch.nn.functional.one_hot(support.class_indices, WAYS)[None]
-    frame, _ = relate(support.features[None], labels, origin=origin)
+    frame, _ = relate(support.features[None], labels, GeometrySettings(origin=origin))
     weights = network().weighing(frame.evidence, len(support.features) / WAYS, WAYS)
     torch.testing.assert_close(reading.units, frame.units[0], rtol=1e-8, atol=0)
     torch.testing.assert_close(reading.weights.factors, weights.factors, rtol=1e-6, atol=1e-12)

@@ -6,6 +6,7 @@ from torch import Tensor
 
 from unitail.randomness import stream
 from unitail.relational.config import PRESETS
+from unitail.relational.geometry import GeometrySettings
 from unitail.relational.large import members
 from unitail.relational.large.first_answer import LargeReading
 from unitail.relational.large.members import Members
@@ -36,8 +37,8 @@ def queries() -> Tensor:
 def test_relations_are_those_of_pairs(origin: bool, size: int) -> None:
     reading = read(origin=origin)
     labels = torch.nn.functional.one_hot(reading.rows.class_indices, WAYS)[None]
-    frame, expected = relate(reading.rows.features[None], labels, origin=origin)
-    all_members = Members.of(reading, COUNT, origin=origin)
+    frame, expected = relate(reading.rows.features[None], labels, GeometrySettings(origin=origin))
+    all_members = Members.of(reading, COUNT)
     each = list(all_members.relate_each_other(size))
     assert each[0].operators.shape == (1, NUM_OPERATORS, size, COUNT)
     for name in ("channels", "operators"):
@@ -50,7 +51,7 @@ def test_relations_are_those_of_pairs(origin: bool, size: int) -> None:
 
 def test_some_members_solve_among_themselves_as_seen_from_the_centres_of_all_rows() -> None:
     reading, count = read(), 9
-    some_members = Members.of(reading, count, origin=True)
+    some_members = Members.of(reading, count)
     seen = reading.moments.see(reading.rows.features[:count])
     (own,) = some_members.relate_each_other(count)
     for place, ridge in enumerate(OPERATORS[:4]):
@@ -75,14 +76,14 @@ def test_single_precision_has_the_angles_of_rows_near_the_origin() -> None:
     for dtype in (torch.float64, torch.float32):
         weighing = Relational(PRESETS["tiny"], seed=1).to(dtype).requires_grad_(False).weighing
         rows = LabelledRows(features.to(dtype), torch.arange(COUNT) % WAYS, WAYS)
-        members = Members.of(LargeReading.of(rows, weighing, origin=True), COUNT, origin=True)
+        members = Members.of(LargeReading.of(rows, weighing, origin=True), COUNT)
         own = torch.cat([each.channels for each in members.relate_each_other(10)], dim=2)
         both.append(torch.cat([own, members.relate(asked.to(dtype)).channels], dim=2).double())
     torch.testing.assert_close(*both, rtol=0, atol=0.02)  # of 4, a cosine of 1
 
 
 def test_a_row_at_the_origin_has_no_angle_seen_from_it() -> None:
-    (own,) = Members.of(read(), COUNT, origin=True).relate_each_other(COUNT)
+    (own,) = Members.of(read(), COUNT).relate_each_other(COUNT)
     cosines = own.channels[0, list(channels(origin=True)).index(FROM_ORIGIN[0])]
     assert not cosines[7].any()
     assert cosines[6].count_nonzero() == COUNT - 1
@@ -91,7 +92,7 @@ def test_a_row_at_the_origin_has_no_angle_seen_from_it() -> None:
 def test_chunks_are_smaller_the_more_members_and_states_there_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    all_members = Members.of(read(), COUNT, origin=True)
+    all_members = Members.of(read(), COUNT)
     monkeypatch.setattr(members, "NUMBERS", 100 * COUNT)
     monkeypatch.setattr(members, "STATES", 1)
     assert [all_members.chunk(states) for states in (1, COUNT, 2 * COUNT, 10**6)] == [
@@ -105,7 +106,7 @@ def test_chunks_are_smaller_the_more_members_and_states_there_are(
 def test_the_nearest_of_a_class_has_the_largest_cosine_from_the_centre_of_all_rows() -> None:
     reading, count = read(), 9
     rows = LabelledRows(reading.rows.features[:count], torch.arange(count) % 2, WAYS)
-    nearest = Members.of(reading, count, origin=True).nearest(queries(), rows)
+    nearest = Members.of(reading, count).nearest(queries(), rows)
     centre = reading.rows.features.mean(dim=0)
     seen, own = queries() - centre, rows.features - centre
     cosines = torch.nn.functional.cosine_similarity(seen[:, None], own[None], dim=2)

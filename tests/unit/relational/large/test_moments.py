@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from unitail.randomness import stream
-from unitail.relational.geometry import Geometry
+from unitail.relational.geometry import Geometry, GeometrySettings
 from unitail.relational.large import moments
 from unitail.relational.large.moments import LabelledRows, Moments, Span
 
@@ -21,7 +21,7 @@ def test_sums_tell_what_pairs_tell(
 
     monkeypatch.setattr(moments, "CHUNK", 8)
     support = rows(classes)
-    geometry, compared = Geometry.of(support.features[None], origin=origin)
+    geometry, compared = Geometry.of(support.features[None], GeometrySettings(origin=origin))
     labels = torch.nn.functional.one_hot(support.class_indices, 3)[None].double()
     own = Moments.of(support, origin=origin)
     torch.testing.assert_close(own.shapes, _shape_statistics(compared, labels), rtol=0, atol=1e-10)

@@ -1,4 +1,7 @@
-"""Closes connections on which no request arrives in time, and limits the number of connections.
+"""Closes connections on which nothing goes forward, and limits the number of connections.
+
+A client that does not read its answer would hold it in memory, and its place among the requests in
+progress, for ever: uvicorn waits until it can write. So an answer must be read in time, too.
 
 Before the head of a request has arrived, no token can be checked. uvicorn waits for it forever, so
 a client that opens connections and sends a byte now and then could use up all that a system allows.
@@ -11,16 +14,20 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEAD_SECONDS = 10.0
 """Time for the head of a request to arrive, counted from the connection or from its first byte."""
+READ_SECONDS = 30.0
+"""Time for a client to read an answer, or as much of it as lets the server go on."""
 MAX_CONNECTIONS = 500
 """Connections of a server: about half of the files that a process may usually open."""
 
 
 class LimitedConnection(H11Protocol):
-    """A uvicorn connection that is closed if no request arrives."""
+    """A uvicorn connection that is closed if no request arrives, or no answer is read."""
 
     head_seconds = HEAD_SECONDS
+    read_seconds = READ_SECONDS
     max_connections = MAX_CONNECTIONS
     _deadline: asyncio.TimerHandle | None = None
+    _read_deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:  # noqa: ANN401 - as uvicorn has it
         """Accept the connection, unless there are too many."""
@@ -32,6 +39,8 @@ class LimitedConnection(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Process bytes; once a request has arrived, its time is no longer limited here."""
+        if not self.transport.get_write_buffer_size():
+            self._stop_read_timer()
         super().data_received(data)
         if self._has_request:
             self._stop_timer()
@@ -39,9 +48,37 @@ class LimitedConnection(H11Protocol):
             self._start_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the timer of a closed connection."""
+        """Stop the timers of a closed connection."""
         self._stop_timer()
+        self._stop_read_timer()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Wait for the client to read, but not for ever."""
+        super().pause_writing()
+        self._start_read_timer()
+
+    def on_response_complete(self) -> None:
+        """Note when the client began to read the rest of the answer."""
+        if self.transport.get_write_buffer_size():
+            self._start_read_timer()
+        else:
+            self._stop_read_timer()
+        super().on_response_complete()
+
+    def _start_read_timer(self) -> None:
+        if self._read_deadline is None:
+            self._read_deadline = self.loop.call_later(self.read_seconds, self._on_unread)
+
+    def _stop_read_timer(self) -> None:
+        if self._read_deadline is not None:
+            self._read_deadline.cancel()
+            self._read_deadline = None
+
+    def _on_unread(self) -> None:
+        self._read_deadline = None
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()  # the request in progress, if any, ends as disconnected
 
     @property
     def _has_request(self) -> bool:
@@ -69,4 +106,6 @@ class LimitedConnection(H11Protocol):
         )
         if not self.transport.is_closing():
             self.transport.write((head + body).encode())
+            if self.transport.get_write_buffer_size():
+                self._start_read_timer()
             self.transport.close()

@@ -14,17 +14,32 @@ from unitail.web.connections import LimitedConnection
 from unitail.web.replies import Receive, Scope, Send
 
 SECONDS = 0.4
+LARGE = 16 * 2**20
+"""Bytes of an answer that no buffer between two sockets holds."""
 MOST = 6
 
 
 class Hasty(LimitedConnection):
     head_seconds = SECONDS
+    read_seconds = SECONDS
     max_connections = MOST
 
 
+finished: list[str] = []
+"""Large answers that the application has got rid of."""
+
+
 async def app(scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer any request by its path."""
-    if scope["type"] == "http":
+    """Answer any request, /large with a large answer."""
+    if scope["type"] == "http" and scope["path"].startswith("/large"):
+        length = str(LARGE).encode()
+        headers = [(b"content-length", length)]
+        if scope["path"] == "/large/close":
+            headers.append((b"connection", b"close"))
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": bytes(LARGE)})
+        finished.append(scope["path"])
+    elif scope["type"] == "http":
         await send(
             {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]}
         )
@@ -53,7 +68,7 @@ def all_of(one: socket.socket) -> bytes:
     """Read until the other side closes."""
     told = b""
     with suppress(ConnectionResetError):  # it closed while something was on its way
-        while piece := one.recv(1000):
+        while piece := one.recv(100_000):
             told += piece
     return told
 
@@ -92,7 +107,7 @@ def test_the_next_head_of_a_connection_has_its_time_too(
             one.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
             told = b""
             while not told.endswith(b"\r\n\r\nok"):
-                piece = one.recv(1000)
+                piece = one.recv(100_000)
                 assert piece, told
                 told += piece
             monkeypatch.setattr(Hasty, "head_seconds", SECONDS)  # from the second request on
@@ -118,3 +133,24 @@ def test_connections_beyond_the_limit_are_told_and_room_is_found_again(
         for silent in [stack.enter_context(connected(port)) for _ in range(MOST)]:
             all_of(silent)
         wait_until(lambda: is_answered(port))  # once they were closed
+
+
+@pytest.mark.parametrize("path", ["/large", "/large/close"])
+def test_a_client_that_does_not_read_its_answer_is_cut_off(port: int, path: str) -> None:
+    finished.clear()
+    with connected(port) as deaf:
+        deaf.sendall(2 * f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        # The second answer waits for the first; once it ends, others have its place.
+        wait_until(lambda: len(finished) == (1 if path.endswith("close") else 2))
+        time.sleep(2.5 * SECONDS)
+        read = len(all_of(deaf))
+    assert read < LARGE
+
+
+def test_a_client_that_reads_gets_all_of_a_large_answer_and_the_next(port: int) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    for _ in range(2):
+        connection.request("GET", "/large")
+        assert len(connection.getresponse().read()) == LARGE
+        time.sleep(1.5 * SECONDS)  # what was read in time is no reason to close
+    connection.close()

@@ -170,7 +170,7 @@ def test_too_few_examples_are_refused(tmp_path: Path) -> None:
         CliRunner().invoke(app, [str(tmp_path / "few.csv")], catch_exceptions=False)
 
 
-def test_a_folder_that_cannot_be_written_is_told_before_the_work(table: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_reported_before_the_work(table: Path) -> None:
     arguments = [str(table), "--label-column", "kind", "--out", str(table / "out")]
     result = CliRunner().invoke(app, arguments)
     assert isinstance(result.exception, CannotWrite)

@@ -72,7 +72,7 @@ def test_commands_that_do_not_share_refuse_a_launcher(monkeypatch: pytest.Monkey
         require_alone("predict")
 
 
-def test_variables_of_a_launcher_that_are_no_numbers_are_told(
+def test_variables_of_a_launcher_that_are_no_numbers_are_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("WORLD_SIZE", "many")

@@ -46,7 +46,7 @@ def test_what_makes_no_sense_is_refused(
         EngineChoice(name, workers, **options).make()  # type: ignore[arg-type]
 
 
-def test_a_cluster_that_does_not_answer_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_that_does_not_answer_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(**options: object) -> None:
         raise ConnectionError("nobody there")
 

@@ -112,7 +112,7 @@ def test_a_bank_is_that_of_a_single_process(
         )
 
 
-def test_a_job_that_a_full_disk_broke_off_goes_on(
+def test_a_job_that_a_full_disk_broke_off_resumes(
     sounds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = _encode(str(sounds), Storage(tmp_path / "whole"))

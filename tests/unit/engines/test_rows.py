@@ -92,7 +92,7 @@ def test_classes_are_named_by_folders_or_a_column(tmp_path: Path) -> None:
         ([["x"], ["y"]], "list<"),
     ],
 )
-def test_labels_that_are_no_text_are_refused_before_anything_is_encoded(
+def test_labels_that_are_not_text_are_refused_before_anything_is_encoded(
     tmp_path: Path,
     labels: object,
     kind: str,

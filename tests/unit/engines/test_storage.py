@@ -44,7 +44,7 @@ def test_files_are_written_listed_and_read(folder: Storage, tmp_path: Path) -> N
     assert not folder.exists
 
 
-def test_what_is_not_there_is_said(folder: Storage) -> None:
+def test_a_missing_path_is_reported(folder: Storage) -> None:
     with pytest.raises(InvalidInput, match=r"x\.csv cannot be read: got FileNotFoundError"):
         folder.inside("x.csv").open()
 

@@ -45,7 +45,7 @@ def test_what_can_be_read_is_learned_from(monkeypatch: pytest.MonkeyPatch) -> No
     assert len(kept) == 4
 
 
-def test_a_class_that_cannot_be_read_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_class_that_cannot_be_read_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(encoding, "make_encoder", lambda *_, **__: Letters())
     lost = LabelledItems(
         items=("a", "?"), names=("1", "2"), labels=("A", "B"), modality=Modality.TEXT

@@ -81,7 +81,7 @@ def test_images_are_answered(support: Path, queries: Path, joint: bool) -> None:
 
 
 @pytest.mark.parametrize(("joint", "counts"), [(False, [4, 6]), (True, [6])])
-def test_it_is_told_how_many_are_answered(
+def test_it_is_reported_how_many_are_answered(
     support: Path, queries: Path, joint: bool, counts: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In pieces, which change no answer; files that see each other are one."""
@@ -162,7 +162,7 @@ def test_a_joint_answer_is_in_its_set(
     assert all(answer.members == (answer.label,) for answer in answers.answers)
 
 
-def test_unreadable_files_are_told_and_skipped(support: Path, queries: Path) -> None:
+def test_unreadable_files_are_reported_and_skipped(support: Path, queries: Path) -> None:
     (support / "red" / "0.png").write_bytes(b"")
     (queries / "blue" / "1.png").write_text("no image")
     answers = predict_files(*_read(support, queries))
@@ -191,7 +191,7 @@ def test_queries_of_which_none_can_be_read_have_no_answers(support: Path, tmp_pa
     assert len(answers.unreadable) == 1
 
 
-def test_queries_that_equal_an_example_are_told(support: Path, queries: Path) -> None:
+def test_queries_that_equal_an_example_are_reported(support: Path, queries: Path) -> None:
     (queries / "red" / "1.png").write_bytes((support / "red" / "3.png").read_bytes())
     assert predict_files(*_read(support, queries)).repeated == ("red/1.png",)
 
@@ -214,7 +214,7 @@ def test_what_is_an_example_and_a_query_is_encoded_once(
     assert sum(embedded) == 12 + 5
 
 
-def test_equal_examples_with_different_labels_are_told(support: Path, queries: Path) -> None:
+def test_equal_examples_with_different_labels_are_reported(support: Path, queries: Path) -> None:
     assert not predict_files(*_read(support, queries)).notes
     first = min((support / "red").iterdir())
     (support / "blue" / "odd.png").write_bytes(first.read_bytes())

@@ -31,7 +31,7 @@ def test_files_become_rows(tmp_path: Path) -> None:
     assert cache.info().entries == 12
 
 
-def test_what_cannot_be_read_is_told_and_equal_files_count_once(tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_reported_and_equal_files_count_once(tmp_path: Path) -> None:
     folder = write_sounds(tmp_path / "sounds")
     (folder / "hum" / "broken.wav").write_bytes(b"RIFF")
     (folder / "gone").mkdir()
@@ -56,7 +56,7 @@ def test_rows_of_a_table_may_be_equal(tmp_path: Path) -> None:
         encode_own(read_labelled(tmp_path / "table.csv"), ClassifierOptions(encoder="minilm"))
 
 
-def test_classes_that_cannot_be_asked_about_are_told(tmp_path: Path) -> None:
+def test_classes_that_cannot_be_asked_about_are_reported(tmp_path: Path) -> None:
     table = pd.DataFrame({"size": np.arange(7), "label": [*"aab", "bc", "bd", *"bb"]})
     table.to_csv(tmp_path / "table.csv", index=False)
     notes = encode_own(read_labelled(tmp_path / "table.csv")).notes

@@ -47,6 +47,8 @@ class Vectors:
     """Mask of the vectors that came from the cache, (n_read,)."""
     unreadable: tuple[Failure, ...] = ()
     """All other items, in their order."""
+    hashes: tuple[str, ...] = ()
+    """Content hash of each item with a vector; none for rows of tables."""
 
     @classmethod
     def of_all(cls, features: NDArray[np.float32]) -> Self:
@@ -71,6 +73,7 @@ class Vectors:
                     features=self.features[low:high],
                     kept=self.kept[low:high] - start,
                     cached=self.cached[low:high],
+                    hashes=self.hashes[low:high],
                     unreadable=tuple(
                         Failure(failure.place - start, failure.reason) for failure in failures
                     ),
@@ -142,12 +145,15 @@ class _Results:
         self._vectors: dict[str, NDArray[np.float32]] = {}
         self._reasons: dict[str, str] = {}
         self._cached: set[str] = set()
+        self._states: dict[object, tuple[int, ...]] = {}
 
     def __contains__(self, key: str) -> bool:
         return key in self._vectors or key in self._reasons
 
     def key(self, place: int, item: object) -> str:
         """Return the content hash of an item, or a unique key if it cannot be hashed."""
+        if isinstance(item, Path):
+            self._states[item] = _state(item)
         try:
             return content_hash(item)
         except Unreadable as error:
@@ -168,13 +174,17 @@ class _Results:
         """Decode an item."""
         decoded = self._encoder.read(item)
         # Otherwise the vector of the new content would be cached under the old hash.
-        if isinstance(item, Path) and content_hash(item) != key:
+        if isinstance(item, Path) and self._has_changed(item, key):
             raise Unreadable(
                 f"{item} changed while it was read",
                 got="new content",
                 allowed="a file that does not change",
             )
         return decoded
+
+    def _has_changed(self, path: Path, key: str) -> bool:
+        """Return whether a file has other content now; it is not hashed again without reason."""
+        return _state(path) != self._states[path] and content_hash(path) != key
 
     def embed(self, batch: Mapping[str, Future[Any]], items: Mapping[str, object]) -> None:
         """Wait until a batch is decoded, then embed and cache its readable items."""
@@ -214,7 +224,17 @@ class _Results:
                 for place, key in enumerate(keys)
                 if key not in self._vectors
             ),
+            hashes=tuple(keys[place] for place in kept),
         )
+
+
+def _state(path: Path) -> tuple[int, ...]:
+    """Return numbers of a file of which at least one changes whenever its content does."""
+    try:
+        status = path.stat()
+    except (OSError, ValueError):  # reported when it is read
+        return ()
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def _reason(error: Unreadable, item: object) -> str:

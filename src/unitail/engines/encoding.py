@@ -10,7 +10,6 @@ import numpy as np
 
 from unitail.encoders.encoder import Encoder
 from unitail.encoders.encoding import Vectors, encode_items
-from unitail.encoders.hashing import content_hash
 from unitail.engines.chunk_items import Reading
 from unitail.engines.chunk_results import ChunkFolder
 from unitail.engines.engine import MAX_NAMED, Chunk, ChunkReport
@@ -51,10 +50,9 @@ class EncodeChunk:
         with self.reading.items(chunk) as items:
             read = time.monotonic()
             vectors = encode_items(encoder, items.items)
-            hashes = [content_hash(items.items[place]) for place in vectors.kept]
         encoded = time.monotonic()
         reasons = row_reasons(items, vectors)
-        table = _with_vectors(self.reading.kept(chunk), items, vectors, hashes, reasons, self.dtype)
+        table = _with_vectors(self.reading.kept(chunk), items, vectors, reasons, self.dtype)
         report = ChunkReport(
             index=chunk.index,
             rows=len(chunk),
@@ -92,7 +90,6 @@ def _with_vectors(
     rows: Any,  # noqa: ANN401 - a table of pyarrow
     items: Items,
     vectors: Vectors,
-    hashes: Sequence[str],
     reasons: Sequence[str | None],
     dtype: str,
 ) -> Any:  # noqa: ANN401
@@ -103,7 +100,7 @@ def _with_vectors(
     flat = pyarrow.array(vectors.features.astype(np.dtype(dtype)).ravel())
     lists = pyarrow.FixedSizeListArray.from_arrays(flat, vectors.features.shape[1])
     chosen = pyarrow.array(places, pyarrow.int64())
-    hashed = pyarrow.array(hashes, pyarrow.string()).take(chosen)
+    hashed = pyarrow.array(vectors.hashes, pyarrow.string()).take(chosen)
     reason = pyarrow.array(reasons, pyarrow.string())
     prefix = prefix_beside(rows.column_names, ADDED)
     for name, column in zip(ADDED, (lists.take(chosen), hashed, reason), strict=True):

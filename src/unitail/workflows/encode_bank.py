@@ -20,7 +20,6 @@ from unitail.banks.writer import BankWriter
 from unitail.encoders.cache import FeatureCache
 from unitail.encoders.encoder import Encoder, Modality
 from unitail.encoders.encoding import Failure, Vectors, encode_items
-from unitail.encoders.hashing import content_hash
 from unitail.encoders.registry import default_encoder, make_encoder
 from unitail.errors import InvalidInput, UnknownEncoder
 from unitail.inputs.items import LabelledItems
@@ -62,14 +61,14 @@ def encode_bank(
     """
     check_modality(examples.modality)
     shard = examples.items[processes.index :: processes.count]
-    kept, unreadable = _readable(_encoded(encoder, shard, cache, on_progress))
+    kept, hashes, unreadable = _readable(_encoded(encoder, shard, cache, on_progress))
     processes.wait()
     if not processes.is_main:
         return None
     if processes.count > 1:  # all vectors are in the cache now
-        kept, unreadable = _readable(_encoded(encoder, examples.items, cache))
+        kept, hashes, unreadable = _readable(_encoded(encoder, examples.items, cache))
     _check_some(kept, unreadable)
-    content = _Content.of(examples, encoder, kept, name=name, licence=licence, dtype=dtype)
+    content = _Content.of(examples, encoder, kept, hashes, name=name, licence=licence, dtype=dtype)
     return MadeBank(content.write(encoder, cache, folder), unreadable)
 
 
@@ -92,13 +91,14 @@ def _encoded(
 
 def _readable(
     chunks: Iterator[tuple[int, Vectors]],
-) -> tuple[NDArray[np.int64], tuple[Failure, ...]]:
-    """Return the indices of the items that have vectors, and the failures of the others."""
-    kept, unreadable = [np.empty(0, np.int64)], []
+) -> tuple[NDArray[np.int64], list[str], tuple[Failure, ...]]:
+    """Return the indices and hashes of the items that have vectors, and the others' failures."""
+    kept, hashes, unreadable = [np.empty(0, np.int64)], list[str](), list[Failure]()
     for start, vectors in chunks:
         kept.append(start + vectors.kept)
+        hashes += vectors.hashes
         unreadable += [Failure(start + each.place, each.reason) for each in vectors.unreadable]
-    return np.concatenate(kept), tuple(unreadable)
+    return np.concatenate(kept), hashes, tuple(unreadable)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +116,7 @@ class _Content:
         examples: LabelledItems,
         encoder: Encoder[Any],
         kept: NDArray[np.int64],
+        hashes: Sequence[str],
         **facts: Any,  # noqa: ANN401 - further fields of the manifest
     ) -> "_Content":
         items = [examples.items[place] for place in kept]
@@ -124,7 +125,7 @@ class _Content:
         manifest = BankManifest(
             encoder=encoder.name,
             encoder_revision=encoder.fingerprint,
-            source=source_of(len(items), encoder.modality, _digest(items, labels)),
+            source=source_of(len(items), encoder.modality, _digest(hashes, labels)),
             rows=len(items),
             feature_dim=encoder.width,
             **facts,
@@ -149,11 +150,11 @@ def source_of(rows: int, modality: Modality, digest: str) -> str:
     return f"{rows} {modality} items, sha256 {digest}"
 
 
-def _digest(items: Sequence[Any], labels: NDArray[Any]) -> str:
+def _digest(hashes: Sequence[str], labels: NDArray[Any]) -> str:
     """Hash the contents and labels, which identifies the items of a bank."""
     digest = hashlib.sha256()
-    for item, label in zip(items, labels, strict=True):
-        digest.update(f"{content_hash(item)} {label}\n".encode("utf-8", "surrogatepass"))
+    for content, label in zip(hashes, labels, strict=True):
+        digest.update(f"{content} {label}\n".encode("utf-8", "surrogatepass"))
     return digest.hexdigest()
 
 

@@ -1,3 +1,4 @@
+import os
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from unitail.encoders import encoding
 from unitail.encoders.cache import FeatureCache
 from unitail.encoders.encoder import Encoder, Modality
 from unitail.encoders.encoding import Failure, encode_items
+from unitail.encoders.hashing import content_hash
 from unitail.errors import MissingExtra, Unreadable, UserError
 
 
@@ -236,3 +238,32 @@ def test_a_broken_cache_does_not_stop_the_work(tmp_path: Path) -> None:
     vectors = encode_items(Letters(), ["a", "b", "c"], cache=cache)
     assert vectors.features.tolist() == np.eye(3).tolist()
     assert cache.trouble is not None
+
+
+def test_every_file_is_hashed_once_and_a_change_of_equal_size_is_seen(
+    cache: FeatureCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hashed = list[object]()
+
+    def counted(item: object) -> str:
+        hashed.append(item)
+        return content_hash(item)
+
+    class Changing(Letters):
+        def read(self, item: object) -> str:
+            assert isinstance(item, Path)
+            if item.name == "two":
+                item.write_text("x")
+            return super().read(item)
+
+    monkeypatch.setattr(encoding, "content_hash", counted)
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.write_text("a")
+    two.write_text("b")
+    os.utime(two, ns=(0, 0))
+    vectors = encode_items(Changing(), [one, two], cache=cache)
+    assert sorted(map(str, hashed)) == [str(one), str(two), str(two)]
+    assert vectors.hashes == (content_hash(one),)
+    assert "changed while it was read" in vectors.unreadable[0].reason
+    [first, second] = vectors.split([1, 1])
+    assert (first.hashes, second.hashes) == (vectors.hashes, ())

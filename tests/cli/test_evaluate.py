@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +83,8 @@ def test_the_same_options_are_measured_as_predict_answers_with(
 
     expected = [[dict(each.top)[name] for name in data.classes] for each in answered]
     np.testing.assert_allclose(measured(chosen), expected, atol=1e-6)
-    assert np.abs(measured(OPTIONS) - expected).max() > 1e-3
+    without = dict(list(options.items())[:-1])
+    assert np.abs(measured(replace(OPTIONS, **without)) - expected).max() > 1e-3
 
 
 def test_the_command_measures_what_its_options_say(

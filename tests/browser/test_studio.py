@@ -95,7 +95,7 @@ def test_the_whole_loop_on_200_pictures(browser: Any, tmp_path: Path) -> None:  
         for name, (given, answered) in before.items():
             wait_for_count(again, name, given, answered)
         assert sum(map(sum, before.values())) == 200, "every picture is in a class"
-        again.evaluate(f"localStorage.setItem('unitail-author', {author(page)!r})")
+        again.context.add_cookies(page.context.cookies())  # the same browser, on another port
         again.reload()
         again.wait_for_selector(".card")
         again.locator("#undo").click()
@@ -195,10 +195,6 @@ def _export(page: Any, tmp_path: Path, colours: list[str]) -> None:  # noqa: ANN
     page.locator("#dialog button", has_text="Copy").click()  # nothing is overwritten, and told
     page.wait_for_selector(".toast >> text=/0 files sorted .*; 200 files were there already/")
     assert len(list((tmp_path / "pictures-sorted").rglob("*.png"))) == 200
-
-
-def author(page: Any) -> str:  # noqa: ANN401
-    return str(page.evaluate("localStorage.getItem('unitail-author')"))
 
 
 def test_rows_of_a_table_with_the_keyboard_alone_in_a_narrow_dark_window(

@@ -124,8 +124,13 @@ def test_texts_that_change_and_rows_that_are_gone(browser: Any, tmp_path: Path) 
         page = open_page(browser, url)
         page.wait_for_selector("#files >> text=2 rows to look at")
         page.locator("#files").click()
-        page.wait_for_selector("#dialog >> text=2 labelled rows are no longer in the table.")
-        assert "text " not in page.locator("#dialog ul").all_inner_texts()
+        page.wait_for_selector("#dialog >> text=2 labelled texts are no longer in the table.")
+        assert page.locator("#dialog li").all_inner_texts() == ["aba", "ababa"]
+        page.keyboard.press("Escape")
+        table.write_text("text\nab\n")
+        page.wait_for_selector("#files >> text=The table changed")
+        page.locator("#files").click()
+        page.wait_for_selector("#dialog >> text=letters.csv has changed")
         page.context.close()
 
 

@@ -227,12 +227,13 @@ def test_answers_that_take_long_are_on_their_way(page: Any) -> None:  # noqa: AN
 
 def test_files_that_are_gone_or_unreadable(page: Any) -> None:  # noqa: ANN401
     gone = {"0": "the file is gone", "14": "the file is gone"}
-    progress = {**{"done": COUNT, "total": COUNT, "trouble": "", "missing": []}, "failures": gone}
+    progress = {**{"done": COUNT, "total": COUNT, "trouble": ""}, "failures": gone}
     code = """(told) => import('/static/state.js').then((own) => {
         own.state.progress = told;
         own.changed();
     })"""
-    page.evaluate(code, {**progress, "changed": [14]})
+    missing = {"missing_items": [], "missing_sentence": "", "source": ""}
+    page.evaluate(code, {**progress, **missing, "changed": [14]})
     page.wait_for_selector(f"{card('0000.png')} >> text=unreadable")
     page.wait_for_selector(f"{card('0014.png', 'failed')} >> text=Unreadable")
     assert page.locator("#files").inner_text() == "2 files to look at"

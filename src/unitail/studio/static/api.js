@@ -40,18 +40,8 @@ export const post = (path, body) =>
   request(path, {
     method: "POST",
     headers: { "content-type": "application/json" },
-    body: JSON.stringify({ author, ...body }),
+    body: JSON.stringify(body),
   });
-
-/** A random id of this browser's user, since undo applies only to one's own actions. */
-export const author = (() => {
-  let id = localStorage.getItem("unitail-author");
-  if (!id) {
-    id = [...crypto.getRandomValues(new Uint8Array(8))].map((b) => b.toString(16)).join("");
-    localStorage.setItem("unitail-author", id);
-  }
-  return id;
-})();
 
 /** A URL parameter that keeps the browser from showing cached files of another studio or version. */
 const edition = (place) => `v=${state.boot}${state.progress.changed.includes(place) ? Date.now() : ""}`;

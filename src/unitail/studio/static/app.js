@@ -11,7 +11,7 @@ import { wireKeys } from "./keys.js";
 import { wireSearch } from "./search.js";
 import { drawBar, drawSide, wireSide } from "./sidebar.js";
 import { pause } from "./sound.js";
-import { changed, classOf, counts, isAnswered, isAnswering, isBehind, isNovel, missing, onChange, state, takeAnswers, takeChanges, takeEstimate, takeItems, takeNovelty, takeRest } from "./state.js";
+import { changed, classOf, counts, isAnswered, isAnswering, isBehind, isNovel, onChange, state, takeAnswers, takeChanges, takeEstimate, takeItems, takeNovelty, takeRest } from "./state.js";
 import { checkOrder, chosen, isClass, isDone, isFetching, show, view, viewOfAddress, VIEWS } from "./views.js";
 
 const SURE = 0.95;
@@ -76,19 +76,19 @@ function nothing() {
 }
 
 function status() {
-  const { done, total, trouble, failures, changed: moved } = state.progress;
+  const { done, total, trouble, failures, changed: moved, missing_items: gone, source } = state.progress;
   $("lost").hidden = !state.lost;
   const box = $("encoding");
   box.hidden = done >= total || Boolean(trouble) || state.lost;
   box.querySelector("progress").value = total ? done / total : 0;
   say(box.querySelector("span"), `Encoding ${done.toLocaleString("en")} / ${total.toLocaleString("en")}`);
   $("answering").hidden = !isAnswering() || state.lost;
-  const gone = missing();
-  const wrong = new Set([...Object.keys(failures).map(Number), ...moved]).size + gone.files.length + gone.rows;
-  const noun = gone.rows === wrong ? "row" : gone.rows ? "item" : "file";
-  $("files").hidden = !wrong && !trouble;
-  fill($("files"), [trouble, wrong, noun], () => trouble
-    ? [icon("warn"), "Encoding stopped"]
+  const wrong = new Set([...Object.keys(failures).map(Number), ...moved]).size + gone.length;
+  const rows = gone.filter(({ kind }) => kind !== "file").length;
+  const noun = rows === wrong ? "row" : rows ? "item" : "file";
+  $("files").hidden = !wrong && !trouble && !source;
+  fill($("files"), [trouble, wrong, noun, source], () => trouble || source
+    ? [icon("warn"), trouble ? "Encoding stopped" : "The table changed"]
     : [icon("warn"), h("span", {}, wrong.toLocaleString("en"), h("span", { class: "wide" }, ` ${noun}${wrong === 1 ? "" : "s"} to look at`))]);
   accuracy();
 }
@@ -192,12 +192,13 @@ function listen(onFirst) {
   on("answers", takeAnswers);
   on("novelty", takeNovelty);
   on("progress", (progress) => {
+    const places = new Set([...state.progress.changed, ...progress.changed]); // a file may be as before again
     state.progress = progress;
-    for (const place of progress.changed) {
+    for (const place of places) {
       forget(place);
       remove(place); // its new card shows the new content
     }
-    detail.refresh(progress.changed);
+    detail.refresh(places);
     changed();
   });
   on("estimate", takeEstimate);

@@ -35,7 +35,7 @@ export function follow() {
 
 /** Show the new content of an item that has changed. */
 export function refresh(places) {
-  if (isOpen() && places.includes(shown)) show(shown);
+  if (isOpen() && places.has(shown)) show(shown);
 }
 
 /** The name of an item; that of a text in a table would be the text itself. */

@@ -4,7 +4,7 @@ import * as actions from "./actions.js";
 import { getFile } from "./api.js";
 import { thumbnail } from "./card.js";
 import { $, counted, h, icon, percent, say, toast } from "./dom.js";
-import { counts, failureOf, missing, state } from "./state.js";
+import { counts, failureOf, state } from "./state.js";
 
 /** Show a dialog; resolves with the value of the button that closed it, or "". */
 export function ask(title, ...content) {
@@ -84,8 +84,6 @@ async function download(event, about) {
   }
 }
 
-const rowsGone = (count) => `${counted(count, "labelled row")} ${count === 1 ? "is" : "are"} no longer in the table`;
-
 export async function askExport() {
   const all = counts();
   if (all.given.size < 2) {
@@ -93,13 +91,13 @@ export async function askExport() {
     return;
   }
   const files = state.modality !== "table" && /\.\w+$/.test(state.names[0] ?? "");
-  const gone = missing();
-  const unread = Object.keys(state.progress.failures).length + gone.files.length;
+  const { failures, missing_items: gone } = state.progress;
+  const unread = Object.keys(failures).length + gone.length;
+  const noun = gone.some(({ kind }) => kind !== "file") ? "item" : "file";
   const decision = await ask(
     "Export",
     h("p", { class: "muted" }, `${counted(all.labelled, "label")}, ${counted(all.likely, "likely answer")}, ${all.unsure.toLocaleString("en")} doubtful, ${all.novel.toLocaleString("en")} novel.`),
-    unread ? h("p", { class: "bad" }, `${counted(unread, "file")} ${unread === 1 ? "is" : "are"} unreadable or missing: the table lists ${unread === 1 ? "it" : "them"} with the reason; class folders and the classifier leave ${unread === 1 ? "it" : "them"} out.`) : null,
-    gone.rows ? h("p", { class: "bad" }, `${rowsGone(gone.rows)}: the exported table lists ${gone.rows === 1 ? "it" : "them"} with the reason; the classifier leaves ${gone.rows === 1 ? "it" : "them"} out.`) : null,
+    unread ? h("p", { class: "bad" }, `${counted(unread, noun)} ${unread === 1 ? "is" : "are"} unreadable or missing: the table lists ${unread === 1 ? "it" : "them"} with the reason; class folders and the classifier leave ${unread === 1 ? "it" : "them"} out.`) : null,
     h("div", { class: "options" },
       link("csv", "Table", "CSV: each item with its answer, probability and prediction set"),
       link("json", "JSON", "The same for programs"),
@@ -183,18 +181,18 @@ export function showAccuracy() {
 }
 
 export function showFiles() {
-  const { failures, changed, trouble } = state.progress;
-  const gone = missing();
+  const { failures, changed, trouble, missing_items: gone, missing_sentence: sentence, source } = state.progress;
   const altered = changed.filter((place) => !failureOf(place));
   const named = (places) => h("ul", { class: "plain" }, places.slice(0, 50).map((place) => h("li", {}, state.names[place])));
   return ask(
-    gone.rows ? "Files and rows" : "Files",
+    state.modality === "table" || gone.some(({ kind }) => kind !== "file") ? "Rows and files" : "Files",
     trouble ? h("p", { class: "bad" }, trouble) : null,
+    source ? h("p", {}, source) : null,
     Object.keys(failures).length ? h("section", {}, h("h3", {}, "Unreadable"),
       h("ul", { class: "plain" }, Object.entries(failures).slice(0, 50).map(([place, why]) => h("li", {}, h("b", {}, state.names[place]), ` – ${why}`)))) : null,
     altered.length ? h("section", {}, h("h3", {}, "Changed since they were labelled or read"), named(altered)) : null,
-    gone.files.length ? h("section", {}, h("h3", {}, "Labelled before, now missing"), h("ul", { class: "plain" }, gone.files.slice(0, 50).map((key) => h("li", {}, key)))) : null,
-    gone.rows ? h("p", {}, `${rowsGone(gone.rows)}. ${gone.rows === 1 ? "Its label is" : "Their labels are"} kept, and used again when the table has ${gone.rows === 1 ? "the row" : "the rows"} again.`) : null,
+    gone.length ? h("section", {}, h("p", {}, `${sentence}. Labels are kept, for when ${gone.length === 1 ? "it is" : "they are"} back.`),
+      h("ul", { class: "plain" }, gone.slice(0, 50).map(({ text }) => h("li", { dir: "auto" }, text)))) : null,
     buttons(button("", "Close", "primary")),
   );
 }

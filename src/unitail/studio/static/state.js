@@ -14,7 +14,7 @@ export const state = {
   p2: new Float64Array(),
   novelty: new Float64Array(),
   encoded: new Uint8Array(),
-  progress: { done: 0, total: 0, failures: {}, changed: [], missing: [] },
+  progress: { done: 0, total: 0, trouble: "", failures: {}, changed: [], missing_items: [], missing_sentence: "", source: "" },
   estimate: null,
   suspects: new Map(), // place -> {id, p}: the class that the other labels suggest for a label that looks wrong
   limits: {}, // thresholds of doubtful and novel answers, and the class id of items set aside
@@ -184,13 +184,6 @@ export function contradictionOf(place) {
   const suggested = suspect && suspect.id !== labelOf(place) ? classOf(suspect.id) : null;
   return suggested ? { suggested, p: suspect.p } : null;
 }
-/** What was labelled and is gone: the names of files, and how many rows of a table, which have none. */
-export function missing() {
-  const files = state.progress.missing.filter((key) => !ROW.test(key));
-  return { files, rows: state.progress.missing.length - files.length };
-}
-const ROW = /^(text|row) [0-9a-f]{24}( #\d+)?$/; // the key of a row
-
 export const isAside = (place) => labelOf(place) === state.limits.aside;
 export const failureOf = (place) => state.progress.failures[place] ?? null;
 export const isAnswered = (place) => state.best[place] !== NONE && labelOf(place) === null && !failureOf(place);

@@ -36,7 +36,8 @@ def send(
         reply = connection.getresponse()
         text = reply.read().decode()
         named = {name.lower(): value for name, value in reply.getheaders()}
-        content = json.loads(text) if named["content-type"] == "application/json" else {}
+        is_json = named["content-type"] == "application/json" and text
+        content = json.loads(text) if is_json else {}
         return reply.status, named, str(content.get("error", "")) if content else text
     finally:
         connection.close()

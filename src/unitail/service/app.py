@@ -48,7 +48,21 @@ def make_app(service: Service, access: Access) -> Guards:
         max_seconds=limits.body_seconds,
     )
     app.state.admission = Admission(app, service.metrics, limits, body_limits)
-    return Guards(app.state.admission, access=access, limits=body_limits, open_paths=OPEN_PATHS)
+    return Guards(
+        app.state.admission,
+        access=access,
+        limits=body_limits,
+        open_paths=OPEN_PATHS,
+        where_token=WHERE_TOKEN,
+        on_refusal=lambda status: service.metrics.count_request("refused", status, 0.0),
+    )
+
+
+WHERE_TOKEN = (
+    "Programs send it in the header Authorization: Bearer TOKEN. In a browser, add ?token= and the"
+    " token that the server was started with to the address of this page."
+)
+"""Where people find the token, which the server does not print."""
 
 
 @asynccontextmanager
@@ -64,10 +78,12 @@ def _add_pages(app: FastAPI, service: Service) -> None:
         headers = {"Content-Security-Policy": PAGE_POLICY}
         return HTMLResponse(api_page(app.openapi()), headers=headers)
 
+    @app.head("/health", include_in_schema=False)
     @app.get("/health", summary="Check that the server is alive", tags=["monitoring"])
     async def health() -> dict[str, str]:
         return {"status": "alive"}
 
+    @app.head("/ready", include_in_schema=False)
     @app.get("/ready", summary="Check that requests are answered", tags=["monitoring"])
     async def ready() -> JSONResponse:
         is_ready = service.ready and not app.state.admission.closing

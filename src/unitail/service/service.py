@@ -93,20 +93,34 @@ class Service:
         deadline: asyncio.Timeout | None = None,
     ) -> Version:
         """Add examples; the deadline ends when the change begins."""
-        check_rows(served.newest, rows)
-        if len(rows) != len(labels):
-            raise Refusal(
-                422,
-                "the numbers of items and labels differ",
-                got=f"{numbered(len(rows), 'item')} and {numbered(len(labels), 'label')}",
-                allowed="a label for each item",
-            )
+        _check_labels(served.newest, rows, labels)
 
         def add(classifier: TailClassifier) -> None:
             self._check_size(len(served.newest.labels) + len(rows))
             classifier.add(rows, new_labels(classifier.classes_, labels))
 
         return await self._change(served, add, deadline)
+
+    async def correct(
+        self,
+        served: Served,
+        rows: NDArray[Any],
+        labels: Sequence[Any],
+        deadline: asyncio.Timeout | None = None,
+    ) -> Version:
+        """Add examples in place of those with the same vectors, whatever labels these have."""
+        _check_labels(served.newest, rows, labels)
+
+        def correct(classifier: TailClassifier) -> None:
+            kept = classifier.kept_examples()
+            self._check_size(len(kept.labels) + len(rows))
+            replaced = [place for place, row in enumerate(kept.vectors) if _is_among(row, rows)]
+            classifier.add(rows, new_labels(classifier.classes_, labels))
+            remaining = np.delete(classifier.kept_examples().labels, replaced)
+            if replaced and len(np.unique(remaining)) > 1:  # else a single class would be left
+                classifier.remove(replaced)
+
+        return await self._change(served, correct, deadline)
 
     def _check_size(self, count: int) -> None:
         if count > self.limits.examples:
@@ -205,3 +219,19 @@ class Service:
                 allowed=f"1 to {self.limits.items:,}",
                 remedy="Send several requests." if count else "Send at least one.",
             )
+
+
+def _check_labels(version: Version, rows: NDArray[Any], labels: Sequence[Any]) -> None:
+    check_rows(version, rows)
+    if len(rows) != len(labels):
+        raise Refusal(
+            422,
+            "the numbers of items and labels differ",
+            got=f"{numbered(len(rows), 'item')} and {numbered(len(labels), 'label')}",
+            allowed="a label for each item",
+        )
+
+
+def _is_among(row: NDArray[Any], rows: NDArray[Any]) -> bool:
+    """Return whether a row is one of these rows; missing values are equal."""
+    return bool(((rows == row) | (np.isnan(rows) & np.isnan(row))).all(axis=1).any())

@@ -83,6 +83,29 @@ class Access:
         if needs_token and self.token is not None:
             self._check_token(scope)
 
+    def is_preflight(self, scope: Scope) -> bool:
+        """Return whether a browser asks, for a page of an allowed origin, what it may send."""
+        asked = header(scope, "access-control-request-method")
+        is_asked = scope.get("method") == "OPTIONS" and asked is not None
+        return is_asked and self._is_allowed(header(scope, "origin"))
+
+    def cors(self, scope: Scope) -> dict[str, str]:
+        """Return the headers that let pages of an allowed origin read the answer; else none.
+
+        Cookies stay out: such pages send the token in a header.
+        """
+        origin = header(scope, "origin")
+        if origin is None or not self._is_allowed(origin):
+            return {"Vary": "Origin"} if self.origins else {}
+        return {
+            "Access-Control-Allow-Origin": origin,
+            "Access-Control-Expose-Headers": "Retry-After",
+            "Vary": "Origin",
+        }
+
+    def _is_allowed(self, origin: str | None) -> bool:
+        return origin is not None and origin.lower() in self.origins
+
     def is_token(self, token: str) -> bool:
         """Return whether this is the token, comparing in constant time."""
         return self.token is not None and hmac.compare_digest(_digest(token), _digest(self.token))
@@ -118,7 +141,7 @@ class Access:
             self._check_site(scope)
             return
         is_own = _netloc(origin) == (header(scope, "host") or "").lower()
-        if origin == "null" or not (is_own or origin.lower() in self.origins):
+        if origin == "null" or not (is_own or self._is_allowed(origin)):
             raise Refusal(
                 403,
                 "the request comes from a page of another site",

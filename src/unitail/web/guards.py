@@ -1,7 +1,8 @@
 """ASGI middleware with access checks, limits of bodies, and security headers for browsers."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
+from html import escape
 from urllib.parse import parse_qsl, quote, urlencode
 
 from unitail.web.access import Access, cookie_name
@@ -31,12 +32,18 @@ HEADERS = {
 """Headers of every answer that does not set them itself."""
 CLOSE = {"Connection": "close"}
 """Header of an answer before the end of a body, which the server would otherwise go on reading."""
-NEEDS_TOKEN = (
+TOKEN_PAGE = (
     "<!doctype html><html lang=en><meta charset=utf-8><title>unitail</title>"
-    "<h1>This page needs its token</h1>"
-    "<p>Open the link that unitail printed when it started: it ends in ?token=…</p></html>"
+    "<h1>This page needs its token</h1><p>{}</p></html>"
 )
 """The page shown to browsers that come without the token."""
+IN_LINK = "Open the link that unitail printed when it started: it ends in ?token=…"
+PREFLIGHT = {
+    "Access-Control-Allow-Methods": "GET, POST, DELETE",
+    "Access-Control-Allow-Headers": "Authorization, Content-Type",
+    "Access-Control-Max-Age": "600",
+}
+"""What pages of other sites may send, if their origin is allowed; never cookies."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,11 +61,16 @@ class Guards:
     """The Content-Security-Policy of answers that do not set their own."""
     open_paths: frozenset[str] = frozenset()
     """Paths that are answered without the token, for health checks."""
+    where_token: str = IN_LINK
+    """A sentence for people on where to find the token."""
+    on_refusal: Callable[[int], None] = lambda status: None
+    """Called with the status of each request that is refused here."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it."""
         if scope["type"] == "http":
-            await self._answer(scope, receive, _with_headers(send, self._headers))
+            send = _with_headers(send, {**self._headers, **self.access.cors(scope)})
+            await self._answer(scope, receive, send)
         elif scope["type"] == "websocket":
             await self._connect(scope, receive, send)
         else:
@@ -74,6 +86,10 @@ class Guards:
         )
         is_stranger = True
         try:
+            if self.access.is_preflight(scope):
+                self.access.check(scope, needs_token=False)  # browsers send none yet
+                await send_json(send, 200, {}, PREFLIGHT)
+                return
             token = self._token_in_link(scope)
             self.access.check(
                 scope, needs_token=token is None and scope["path"] not in self.open_paths
@@ -81,8 +97,9 @@ class Guards:
             is_stranger = False
             body.check_announced(scope)
         except Refusal as refusal:
+            self.on_refusal(refusal.status)
             is_read = await body.drain(scope, is_stranger=is_stranger)
-            await _refuse(scope, send if is_read else _with_headers(send, CLOSE), refusal)
+            await self._refuse(scope, send if is_read else _with_headers(send, CLOSE), refusal)
             return
         if token is not None:
             await _keep_token(scope, send, token)
@@ -108,14 +125,14 @@ class Guards:
         self.access.check(scope, needs_token=False)  # other sites must not use up the pass
         return self.access.token_for(secret)
 
-
-async def _refuse(scope: Scope, send: Send, refusal: Refusal) -> None:
-    """Answer with the refusal, or with a page that explains where to find the token."""
-    is_page = scope["method"] == "GET" and "text/html" in (header(scope, "accept") or "")
-    if refusal.status == 401 and is_page:
-        await send_html(send, refusal.status, NEEDS_TOKEN)
-    else:
-        await send_json(send, refusal.status, refusal.content, refusal.headers)
+    async def _refuse(self, scope: Scope, send: Send, refusal: Refusal) -> None:
+        """Answer with the refusal, or with a page that explains where to find the token."""
+        is_page = scope["method"] == "GET" and "text/html" in (header(scope, "accept") or "")
+        if refusal.status == 401 and is_page:
+            page = TOKEN_PAGE.format(escape(self.where_token))
+            await send_html(send, refusal.status, page)
+        else:
+            await send_json(send, refusal.status, refusal.content, refusal.headers)
 
 
 async def _run_app(app: App, scope: Scope, body: LimitedBody, send: Send) -> None:

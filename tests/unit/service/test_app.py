@@ -42,7 +42,12 @@ def test_nothing_but_health_is_told_without_the_token(live: Live, path: str) -> 
     for headers in ({}, {"Authorization": "Bearer wrong-token-wrong-token"}):
         assert send(live, "GET", path, None, headers)[0] == 401
     for open_path in ("/health", "/ready"):
-        assert send(live, "GET", open_path, None, {})[0] == 200
+        for method in ("GET", "HEAD"):
+            assert send(live, method, open_path, None, {})[0] == 200
+    page = {"Accept": "text/html"}
+    assert "the token that the server was started with" in send(live, "GET", "/", None, page)[2]
+    metrics = send(live, "GET", "/metrics", None)[2]
+    assert 'unitail_requests_total{route="refused",status="401"}' in metrics
 
 
 def test_rebound_names_and_other_sites_pages_are_refused(live: Live) -> None:

@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
-from helpers.services import Live, colour_classifier, picture, running, text_classifier
+from helpers.letters import Letters
+from helpers.services import MODEL, Live, colour_classifier, picture, running, text_classifier
+from unitail import TailClassifier
 
 TEXTS = """<View><Text name="text" value="$letter"/>
 <Choices name="kind" toName="text"><Choice value="A"/><Choice value="B"/></Choices></View>"""
@@ -23,7 +25,13 @@ PROJECT = "7.1700000000"
 
 @pytest.fixture(scope="module")
 def live() -> Iterator[Live]:
-    with running({"letters": text_classifier(), "colours": colour_classifier()}) as service:
+    numbers = TailClassifier(MODEL, device="cpu", encoder=Letters(), cache=False)
+    classifiers = {
+        "letters": text_classifier(),
+        "colours": colour_classifier(),
+        "numbers": numbers.fit(["aaa", "aa", "bbb", "bb"], [1, 1, 2, 2]),
+    }
+    with running(classifiers) as service:
         yield service
 
 
@@ -114,12 +122,72 @@ def test_annotations_are_learned_from_at_once(live: Live) -> None:
         "choices": ["both"]
     }
     for event in (
+        {"action": "ANNOTATIONS_CREATED", "project": {"label_config": TEXTS}, "annotation": []},
         annotated([], "skipped"),
         annotated(["A", "B"], "two at once"),
         {"action": "PROJECT_UPDATED"},
     ):
         assert post(live, "letters/webhook", event) == (201, {"learned": 0})
     assert live.client.describe("letters")["version"] == before + 1
+
+
+def test_a_correction_replaces_the_example() -> None:
+    with running({"letters": text_classifier()}) as live:
+        assert post(live, "letters/webhook", annotated(["B"], "aaaaaa"))[0] == 201
+        corrected = {**annotated(["A"], "aaaaaa"), "action": "ANNOTATION_UPDATED"}
+        status, reply = post(live, "letters/webhook", corrected)
+        assert (status, reply) == (201, {"learned": 1, "model_version": "letters-3"})
+        labels = live.client.examples("letters")["labels"]
+        assert labels == ["A", "A", "A", "B", "B", "B", "A"]
+
+
+def test_annotations_that_come_together_are_all_learned() -> None:
+    with running({"letters": text_classifier()}) as live:
+        one, other = annotated(["A"], "aaaaaa"), annotated(["B"], "bbbbbb")
+        many = {
+            **one,
+            "action": "ANNOTATIONS_CREATED",
+            "annotation": [
+                {**other["annotation"], "task": 2},
+                {**one["annotation"], "task": 1},
+                annotated([], "")["annotation"],
+            ],
+            "task": [one["task"], {**other["task"], "id": 2}],
+        }
+        assert post(live, "letters/webhook", many)[1]["learned"] == 2
+        assert live.client.examples("letters")["labels"][6:] == ["B", "A"]
+        assert ask(live, "letters", TEXTS, "bbbbbb")[1]["results"][0]["result"][0]["value"] == {
+            "choices": ["B"]
+        }
+
+
+def test_choices_stand_for_classes_that_are_numbers(live: Live) -> None:
+    status, _ = post(live, "numbers/webhook", annotated(["2"], "bbbbbb"))
+    assert status == 201
+    assert live.client.examples("numbers")["labels"] == [1, 1, 2, 2, 2]
+
+
+def test_a_task_that_cannot_be_read_gets_no_suggestion_and_the_others_do(live: Live) -> None:
+    status, reply = ask(live, "letters", TEXTS, "aaaa", "why?", "bbb")
+    assert status == 200
+    chosen = [each["result"][0]["value"]["choices"] for each in reply["results"] if each["result"]]
+    assert (chosen, reply["results"][1]["result"]) == ([["A"], ["B"]], [])
+    status, reply = ask(live, "letters", TEXTS, "why?")
+    assert (status, "cannot be read" in reply["error"]) == (422, True)
+
+
+@pytest.mark.parametrize(
+    ("schema", "sentence"),
+    [
+        (IMAGES, "objects of kind image for a classifier of text"),
+        (TEXTS.replace('"A"', '"X"').replace('"B"', '"Y"'), "got X, Y; allowed: A, B"),
+    ],
+)
+def test_a_project_for_another_classifier_is_refused_when_the_model_is_added(
+    live: Live, schema: str, sentence: str
+) -> None:
+    status, reply = post(live, "letters/setup", {"project": PROJECT, "schema": schema})
+    assert (status, sentence in reply["error"]) == (422, True), reply
 
 
 @pytest.mark.parametrize(

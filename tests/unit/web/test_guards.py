@@ -284,3 +284,51 @@ def test_who_is_refused_while_sending_hears_why(
     connection.close()
     server.should_exit = True
     thread.join(60)
+
+
+ALLOWED = "https://app.example"
+ASKS = {"access-control-request-method": "POST", "access-control-request-headers": "authorization"}
+
+
+def test_pages_of_an_allowed_origin_may_ask_with_the_token_and_read_the_answer() -> None:
+    access = Access.at("127.0.0.1", token=TOKEN, origins=[ALLOWED])
+    app = Guards(echo, access=access, limits=limits_of())
+    preflight = ask(app, method="OPTIONS", headers={**HOST, "origin": ALLOWED, **ASKS})
+    assert preflight.status == 200
+    assert preflight.headers["access-control-allow-origin"] == ALLOWED
+    assert "POST" in preflight.headers["access-control-allow-methods"]
+    assert "Authorization" in preflight.headers["access-control-allow-headers"]
+    assert "access-control-allow-credentials" not in preflight.headers
+    for headers, status in ((BEARER, 200), (HOST, 401)):  # refusals can be read, too
+        reply = ask(app, headers={**headers, "origin": ALLOWED})
+        assert (reply.status, reply.headers["access-control-allow-origin"]) == (status, ALLOWED)
+        assert reply.headers["vary"] == "Origin"
+
+
+def test_pages_of_other_origins_may_not() -> None:
+    access = Access.at("127.0.0.1", token=TOKEN, origins=[ALLOWED])
+    for given in (access, Access.at("127.0.0.1", token=TOKEN)):
+        app = Guards(echo, access=given, limits=limits_of())
+        for asks in ({}, ASKS):
+            headers = {**BEARER, "origin": "https://evil.example", **asks}
+            reply = ask(app, method="OPTIONS", headers=headers)
+            assert reply.status == 403
+            assert not [name for name in reply.headers if name.startswith("access-control")]
+    rebound = {"host": "evil.example", "origin": ALLOWED, **ASKS}
+    app = Guards(echo, access=access, limits=limits_of())
+    assert ask(app, method="OPTIONS", headers=rebound).status == 403
+
+
+def test_refusals_are_counted_and_each_server_says_where_its_token_is() -> None:
+    refused: list[int] = []
+    app = Guards(
+        echo,
+        access=Access.at("127.0.0.1", token=TOKEN),
+        limits=limits_of(),
+        where_token="Look <there>.",
+        on_refusal=refused.append,
+    )
+    page = ask(app, headers={**HOST, "accept": "text/html"})
+    assert "<p>Look &lt;there&gt;.</p>" in page.body.decode()
+    assert ask(app, headers=BEARER).status == 200
+    assert refused == [401]

@@ -56,7 +56,7 @@ export function thumbnail(place, content = contents.get(place)) {
   if (state.modality === "image") return h("img", { src: imageOf(place), alt: state.names[place] });
   if (state.modality === "audio") return h("div", { class: "snippet" }, playButton(place), h("span", { dir: "auto" }, state.names[place]));
   const words = Array.isArray(content) ? content.map(([name, cell]) => (state.columns[name] ? cell : `${name} ${cell}`)).join(", ") : content;
-  return h("span", { class: "snippet", dir: "auto" }, words || state.names[place]);
+  return h("span", { class: "snippet" }, h("span", { dir: "auto" }, words || state.names[place]));
 }
 
 /** The label or answer of an item: [class, probability or null, state, words]. */

@@ -716,7 +716,7 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._learn(fitted.rows, self.classes_, seed, self._inputs, scale, pool)
 
     def calibrate_on(self, representative: ArrayLike) -> Self:
-        """Calibrate prediction sets on some of the labelled rows only.
+        """Calibrate prediction sets and novelty on some of the labelled rows only.
 
         Use it if other rows are easier to classify than the queries to come. If too few rows
         remain, all rows calibrate. Rows added or removed later calibrate as usual.

@@ -167,6 +167,8 @@ class Fitted:
     """The rows of the pool that the model read, scaled, (1, u, d_T)."""
     saved_scores: NDArray[np.float64] | None = None
     """Used in place of `held_out_scores` if set: loaded, unpickled, or those of some rows only."""
+    representative: NDArray[np.bool_] | None = None
+    """Rows that calibrate novelty, (n,); None if all do."""
 
     @classmethod
     def of(
@@ -287,18 +289,19 @@ class Fitted:
         return 1 - held_out.true_class_probabilities(self.rows)
 
     def calibrated_on(self, is_representative: NDArray[np.bool_]) -> "Fitted":
-        """Return the same support with prediction sets calibrated only on the rows in a mask (n,).
+        """Return the same support with sets and novelty calibrated only on the rows in a mask (n,).
 
         Use it if other rows are easier to classify than future queries. If too few rows remain, all
         rows calibrate.
         """
         if is_representative.all():
             return self
+        same = replace(self, representative=is_representative)
         held_out = self._held_out_to_calibrate()
         kept = is_representative[held_out.places]
         if kept.sum() < MIN_CALIBRATED:
-            return self
-        return replace(self, saved_scores=1 - held_out.true_class_probabilities(self.rows)[kept])
+            return same
+        return replace(same, saved_scores=1 - held_out.true_class_probabilities(self.rows)[kept])
 
     def _held_out_to_calibrate(self) -> HeldOut:
         # Each fold costs another reading of the support: of a large one, part of one fold will do.
@@ -326,9 +329,14 @@ class Fitted:
     @cached_property
     def novelty(self) -> Novelty | PartsNovelty:
         """The novelty measure, fitted to the support."""
-        if self.scaling.widths:
-            return PartsNovelty.of(self.scaled, self.scaling.widths, self.settings.seed)
-        return Novelty.of(self.scaled, self.settings.seed)
+        measure = (
+            PartsNovelty.of(self.scaled, self.scaling.widths, self.settings.seed)
+            if self.scaling.widths
+            else Novelty.of(self.scaled, self.settings.seed)
+        )
+        return (
+            measure if self.representative is None else measure.calibrated_on(self.representative)
+        )
 
     def _groups(self, left_out: Sequence[NDArray[np.int64]]) -> Iterator[NDArray[np.int64]]:
         """Batch folds of the same size, as many as fit into bounded memory: (B, size)."""

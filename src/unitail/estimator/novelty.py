@@ -23,7 +23,7 @@ row novel if dates are unrelated to the classes.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -35,6 +35,8 @@ from unitail.learners.parts import split_columns
 
 MAX_REFERENCES = 1000
 """Largest number of rows that are left out in turn."""
+MIN_REFERENCES = 3
+"""Fewest rows that show alone which lengths are usual."""
 MIN_SPREAD = 0.05
 """Smallest deviation of log s: support rows with equal s must not make all others novel."""
 MIN_LENGTH = 1e-3
@@ -58,6 +60,8 @@ class Novelty:
     """Lower bound of s."""
     left_out: NDArray[np.float64]
     """log s of the rows left out, (n,)."""
+    places: NDArray[np.int64]
+    """Places of these rows in the support, (n,)."""
     separation: float
     """How much nearer these rows are to their own class than to all on average; 0: not at all."""
 
@@ -74,9 +78,19 @@ class Novelty:
         means = sums / rows.shots[:, None]
         size = float(np.sqrt(np.square(centred.features).sum(axis=1).mean()))
         min_length = max(MIN_LENGTH * size, np.finfo(np.float64).tiny)
-        strange, separation = _left_out(centred, means, seed)
+        places = _places_left_out(rows, seed)
+        strange, separation = _left_out(centred, means, places)
         logs = np.log(np.maximum(strange, min_length))
-        return cls(centred, unit, centre, means, min_length, logs, separation)
+        return cls(centred, unit, centre, means, min_length, logs, places, separation)
+
+    def calibrated_on(self, is_representative: NDArray[np.bool_]) -> Self:
+        """Return the same support, with only the rows in a mask showing which lengths are usual.
+
+        Use it if other rows are easier than future queries. All rows remain neighbours. If too few
+        rows would be left, nothing changes.
+        """
+        kept = is_representative[self.places]
+        return self if kept.sum() < MIN_REFERENCES else replace(self, left_out=self.left_out[kept])
 
     def __call__(self, queries: NDArray[Any]) -> NDArray[np.float64]:
         """Return the novelty of each query, 0 to 1."""
@@ -120,6 +134,10 @@ class PartsNovelty:
         weights = separations / total if total > 0 else np.full(len(each), 1 / len(each))
         return cls(each, widths, weights)
 
+    def calibrated_on(self, is_representative: NDArray[np.bool_]) -> Self:
+        """Return the same with all parts calibrated on the rows in a mask; see `Novelty`."""
+        return replace(self, each=tuple(one.calibrated_on(is_representative) for one in self.each))
+
     def __call__(self, queries: NDArray[Any]) -> NDArray[np.float64]:
         """Return the novelty of each query, 0 to 1."""
         blocks = split_columns(queries, self.widths)
@@ -151,15 +169,21 @@ def _quantiles(strange: NDArray[np.float64], left_out: NDArray[np.float64]) -> N
     return quantile
 
 
-def _left_out(
-    rows: Rows, means: NDArray[np.float64], seed: int
-) -> tuple[NDArray[np.float64], float]:
-    """Return s of support rows, each left out in turn, and how well they separate the classes."""
+def _places_left_out(rows: Rows, seed: int) -> NDArray[np.int64]:
+    """Return the places of the rows to leave out in turn: not the only ones of their class."""
     shots = rows.shots[rows.class_indices]
-    singletons = not (shots > 1).any()
-    places = np.flatnonzero(shots > 1) if not singletons else np.arange(len(shots))
+    places = np.flatnonzero(shots > 1) if (shots > 1).any() else np.arange(len(shots))
     if len(places) > MAX_REFERENCES:
         places = np.random.default_rng(seed).choice(places, MAX_REFERENCES, replace=False)
+    return places
+
+
+def _left_out(
+    rows: Rows, means: NDArray[np.float64], places: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], float]:
+    """Return s of some rows, each left out in turn, and how well they separate the classes."""
+    shots = rows.shots[rows.class_indices]
+    singletons = not (shots > 1).any()
     features, labels = rows.features[places], rows.class_indices[places]
     distances, own = _distances(features, means), (np.arange(len(labels)), labels)
     separation = 0.0

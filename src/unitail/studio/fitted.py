@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
@@ -93,6 +93,9 @@ class Fitted:
     """Places of the labelled items."""
     labelled: NDArray[np.float32]
     class_ids: NDArray[np.int64]
+    is_own: NDArray[np.bool_]
+    """Labels that were not confirmed many at once: those are easier than the items that are open,
+    so they say nothing of how far from its class a usual item is."""
 
     @classmethod
     def of(
@@ -128,7 +131,9 @@ class Fitted:
             classifier, rows = with_shared_model(classifier, span), span.labelled(rows)
         support_rows, pool_rows = rows[: len(places)], rows[len(places) :]
         classifier.fit(support_rows, labels, pool=pool_rows if len(pool_rows) else None)
-        return cls(classifier, span, places, labelled, labels)
+        is_own = np.array(support.is_own)
+        classifier.fitted_ = replace(classifier.fitted_, representative=is_own)
+        return cls(classifier, span, places, labelled, labels, is_own)
 
     def probabilities(
         self, places: Places, versions: Places, read: Callable[[Places], NDArray[np.float32]]
@@ -152,7 +157,8 @@ class Fitted:
     def _novelty(self) -> Novelty:
         classes, indices = np.unique(self.class_ids, return_inverse=True)
         rows = Rows(self.labelled, indices, len(classes))
-        return Novelty.of(rows, draw_seed(self.classifier.random_state))
+        measure = Novelty.of(rows, draw_seed(self.classifier.random_state))
+        return measure.calibrated_on(self.is_own)
 
 
 def choose_pool(encoded: Places, named: Labelled) -> Places:

@@ -135,3 +135,25 @@ def test_numbers_of_any_size_have_the_same_novelty(power: int) -> None:
     sized = Novelty.of(Rows(np.ldexp(features, power), indices, 4), seed=0)
     np.testing.assert_allclose(sized(np.ldexp(KNOWN, power)), usual, rtol=1e-3)
     assert (sized(np.full((1, WIDTH), 1e308)) > 0.99).all() or power > 1000
+
+
+def test_rows_that_are_nearer_than_queries_make_no_query_novel_if_they_do_not_calibrate() -> None:
+    """Answers that were confirmed many at once are the typical ones; what remains open is not."""
+    features, indices = sample(range(4), 12, seed=1)
+    centres = np.stack([features[indices == each].mean(axis=0) for each in range(4)])
+    near = np.repeat(centres, 40, axis=0)
+    near += 0.01 * np.random.default_rng(0).normal(size=near.shape)
+    rows = Rows(np.concatenate([features, near]), np.r_[indices, np.repeat(np.arange(4), 40)], 4)
+    alone, mixed = Novelty.of(Rows(features, indices, 4), seed=0), Novelty.of(rows, seed=0)
+    own = mixed.calibrated_on(np.arange(len(rows)) < len(features))
+    queries = sample(range(4), 25, seed=2)[0]
+    assert [(each(queries) > 0.95).mean() < 0.15 for each in (alone, mixed, own)] == [
+        True,
+        False,
+        True,
+    ]
+    assert own(KNOWN * 1000).min() > 0.95
+    assert mixed.calibrated_on(np.arange(len(rows)) < 2) is mixed
+    parts = PartsNovelty.of(rows, (WIDTH,), seed=0)
+    of_own = parts.calibrated_on(np.arange(len(rows)) < len(features))
+    np.testing.assert_allclose(of_own(queries), own(queries))

@@ -12,8 +12,10 @@ import pytest
 from helpers.studios import answered, open_studio, wait_until, write_pictures
 from unitail.errors import InvalidInput
 from unitail.estimator.classifier import TailClassifier
+from unitail.estimator.novelty import Novelty
+from unitail.estimator.rows import Rows
 from unitail.studio import page_data
-from unitail.studio.changes import ASIDE, ActionResult
+from unitail.studio.changes import ASIDE, ActionResult, Origin
 from unitail.studio.fitted import choose_pool
 from unitail.studio.latest import NONE, Answered, Labelled
 from unitail.studio.studio import Studio
@@ -477,3 +479,22 @@ def test_labelled_rows_that_are_gone_are_shown_in_words(tmp_path: Path) -> None:
     names = [each.name for each in again.results().answers.unreadable]
     assert sorted(names) == ["x: 0, y: 0", "x: 1, y: 0"]
     again.stop()
+
+
+def test_items_confirmed_at_once_do_not_make_others_novel(studio: Studio) -> None:
+    add(studio, "red", "green")
+    label(studio, red=[0, 3, 6], green=[1, 4, 7])
+    answered(studio)
+    confirmed = {place: 1 + place % 3 for place in range(8, 20) if place % 3 < 2}
+    studio.label(confirmed, dict.fromkeys(confirmed, 0), author="", origin=Origin.CONFIRMED)
+    studio.answerer.answer_all()
+    places = [0, 3, 6, 1, 4, 7, *confirmed]
+    rows = studio.vectors.at(np.arange(30))
+    order = np.sort(places)
+    support = Rows(rows[order], order % 3, 2)
+    expected = Novelty.of(support, 0).calibrated_on(order < 8)
+    told = studio.answers.at(np.arange(20, 30)).novelty
+    assert np.allclose(told, expected(rows[20:]), atol=1e-6)
+    assert not np.allclose(told, Novelty.of(support, 0)(rows[20:]), atol=1e-3)
+    plain = studio.results().classifier.fitted_.novelty(rows[20:])  # exports agree
+    assert np.allclose(told, plain, atol=1e-6)

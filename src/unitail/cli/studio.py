@@ -115,7 +115,8 @@ def write(
     targets.check(source)
     console = Console()
     studio = _open(console, source, project, **how)
-    from unitail.studio.exports import LABELS, ResultKind
+    from unitail.inputs.encode import Among
+    from unitail.studio.exports import ResultKind
 
     with bar("encoding", len(studio.catalogue)) as on_progress:
         vectors = studio.vectors
@@ -141,7 +142,7 @@ def write(
         count = numbered(len(done.steps), "file")
         print_lines(console, f"{count} sorted into {shown(targets.sort_into)}.")
     studio.store.close()
-    missing = [item for item in results.answers.unreadable if item.among == LABELS]
+    missing = [item for item in results.answers.unreadable if item.among is Among.LABELS]
     if missing:
         names = f": {some(item.name for item in missing)}" if source.is_dir() else ""
         count = numbered(len(missing), "label")

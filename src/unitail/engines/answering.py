@@ -15,7 +15,7 @@ from unitail.engines.encoding import row_reasons, unreadable_rows
 from unitail.engines.engine import Chunk, ChunkReport
 from unitail.errors import optional
 from unitail.estimator.classifier import TailClassifier
-from unitail.inputs.encode import encode, unread_items
+from unitail.inputs.encode import Among, encode, unread_items
 from unitail.inputs.input_encoder import InputEncoder
 from unitail.inputs.items import Items
 from unitail.workflows.answer_files import AnswerTable
@@ -86,7 +86,7 @@ class AnswerChunk:
                 Answer(place=place, name=items.names[place], **answer)
                 for place, answer in zip(vectors.kept.tolist(), answered, strict=True)
             ),
-            unreadable=unread_items("files", items, vectors),
+            unreadable=unread_items(Among.FILES, items, vectors),
             modality=items.modality,
             encoder=self._encoder.name,
             examples={},

@@ -7,6 +7,7 @@ reads is described by `Items`; X of `TailClassifier` is recognised here.
 
 from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass
+from enum import StrEnum
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -116,19 +117,29 @@ def encode(
     return vectors.split([len(each) for each in inputs])
 
 
+class Among(StrEnum):
+    """What a user gave an item as."""
+
+    EXAMPLES = "examples"
+    FILES = "files"
+    """What is answered."""
+    POOL = "pool"
+    LABELS = "labels"
+    """Labels of the studio, some of whose items are gone."""
+
+
 @dataclass(frozen=True)
 class Unread:
     """An item that could not be read."""
 
-    among: str
-    """"examples" or "files"; in the studio also "labels"."""
+    among: Among
     name: str
     reason: str
     place: int | None = None
-    """Index of the item among the examples, or among the files."""
+    """Index of the item among the others that were given so."""
 
 
-def unread_items(among: str, items: Items, vectors: Vectors) -> tuple[Unread, ...]:
+def unread_items(among: Among, items: Items, vectors: Vectors) -> tuple[Unread, ...]:
     """Return the items that could not be read, with their names."""
     return tuple(
         Unread(among, items.names[failure.place], failure.reason, failure.place)

@@ -18,7 +18,7 @@ from unitail.answer_defaults import COVERAGE, TOP
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput
 from unitail.estimator.classifier import TailClassifier
-from unitail.inputs.encode import Unread
+from unitail.inputs.encode import Among, Unread
 from unitail.inputs.folders import records_of_files
 from unitail.inputs.items import Items, LabelledItems, Record
 from unitail.studio.catalogue import Catalogue
@@ -44,8 +44,6 @@ from unitail.workflows.sort_files import (
 
 SET_ASIDE = "set aside: none of the classes"
 GONE = "the file is gone"
-LABELS = "labels"
-"""Origin of items that were labelled and no longer exist."""
 NOT_IN_TABLE = "labelled before, and no longer in the table"
 
 
@@ -243,7 +241,7 @@ def _queries(items: Items, labels: dict[int, str], vectors: Vectors) -> _Queries
 def _unreadable(items: Items, vectors: Vectors) -> list[Unread]:
     """Return the items that could not be encoded, with the reasons."""
     failures = sorted(vectors.failures.items())
-    return [Unread("files", items.names[place], reason) for place, reason in failures]
+    return [Unread(Among.FILES, items.names[place], reason) for place, reason in failures]
 
 
 def _missing_items(
@@ -254,11 +252,11 @@ def _missing_items(
     for row in rows:
         file = catalogue.file_of(row.item)
         if file is None:
-            missing.append((Unread(LABELS, row.readable, NOT_IN_TABLE), None))
+            missing.append((Unread(Among.LABELS, row.readable, NOT_IN_TABLE), None))
             continue
         [record] = records_of_files([file], [names.get(row.class_id or ASIDE, "")])
         missing.append(
-            (Unread(LABELS, shown(row.item), GONE), replace(record, item=None, reason=GONE))
+            (Unread(Among.LABELS, shown(row.item), GONE), replace(record, item=None, reason=GONE))
         )
     return missing
 

@@ -21,6 +21,7 @@ from typing import Any
 from unitail.errors import CannotWrite, optional
 from unitail.files import disk_errors, followed, write_bytes, write_json, write_text
 from unitail.inputs.cells import escape_formula
+from unitail.inputs.encode import Among
 from unitail.inputs.items import Items, Record
 from unitail.inputs.table_files import prefix_beside
 from unitail.workflows.answers import DIGITS, Answer, Answers, State, score, scores_as_json
@@ -179,7 +180,7 @@ def as_json(result: Answers, queries: Items, table: AnswerTable) -> dict[str, An
 def _answer_cells(records: Sequence[Record], result: Answers) -> list[dict[str, Any]]:
     """Return the cells that are added to each record, all with the same names."""
     answers = {answer.place: answer for answer in result.answers}
-    reasons = {item.place: item.reason for item in result.unreadable if item.among == "files"}
+    reasons = {item.place: item.reason for item in result.unreadable if item.among is Among.FILES}
     ranks = range(1, max((len(answer.top) for answer in result.answers), default=1))
     has_rows = any(record.row is not None for record in records)
     has_sources = len({record.source for record in records}) > 1

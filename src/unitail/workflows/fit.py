@@ -30,6 +30,7 @@ from unitail.estimator.settings import Settings
 from unitail.inputs.cells import ORDERS, with_reading
 from unitail.inputs.columns import Layout
 from unitail.inputs.encode import (
+    Among,
     Unread,
     encode,
     fit_encoder,
@@ -219,7 +220,7 @@ def fit_files(
     check_model(classifier, options, queries=queries, pool=pool)
     encoder = options.encoder_for(examples) if saved is None else saved.kept_examples().encoder
     assert encoder is not None
-    given = {"examples": examples, "files": queries, "pool": pool}
+    given = {Among.EXAMPLES: examples, Among.FILES: queries, Among.POOL: pool}
     inputs = {among: items for among, items in given.items() if items is not None}
     encoded = encode(
         encoder,
@@ -229,19 +230,19 @@ def fit_files(
         on_progress=on_progress,
     )
     vectors = dict(zip(inputs, encoded, strict=True))
-    has_pool = "pool" in vectors and len(vectors["pool"].kept) > 0
-    pooled = vectors["pool"].features if has_pool else None
+    has_pool = Among.POOL in vectors and len(vectors[Among.POOL].kept) > 0
+    pooled = vectors[Among.POOL].features if has_pool else None
     if saved is None:
         classifier = options.classifier(encoder)
-        _fit(classifier, examples, vectors["examples"], pooled)
+        _fit(classifier, examples, vectors[Among.EXAMPLES], pooled)
     elif pooled is not None:
         classifier = saved.with_encoder(None).add_pool(pooled)
     return FittedFiles(
         classifier=classifier.with_encoder(encoder),
         encoder=encoder,
         examples=examples,
-        places=vectors["examples"].kept.tolist() if saved is None else range(len(examples)),
-        queries=vectors.get("files"),
+        places=vectors[Among.EXAMPLES].kept.tolist() if saved is None else range(len(examples)),
+        queries=vectors.get(Among.FILES),
         unreadable=tuple(
             unread
             for among, items in inputs.items()
@@ -250,7 +251,7 @@ def fit_files(
         num_cached=sum(each.num_cached for each in encoded),
         notes=(
             *encoder.notes,
-            *contradictions(examples, vectors["examples"]),
+            *contradictions(examples, vectors[Among.EXAMPLES]),
             *classifier.fitted_.size_notes,
         ),
     )

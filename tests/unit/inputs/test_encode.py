@@ -11,6 +11,7 @@ from unitail.encoders.cache import FeatureCache
 from unitail.encoders.encoder import Modality
 from unitail.inputs import encode as road
 from unitail.inputs.encode import (
+    Among,
     Unread,
     encode,
     fit_encoder,
@@ -52,11 +53,11 @@ def test_each_input_gets_its_own_vectors_and_failures(
     assert (known.num_cached, asked.num_cached) == (1, 0)
     np.testing.assert_allclose(asked.features[:, 0], [0.2])
     assert asked.kept.tolist() == [1]
-    [unread] = unread_items("support", support, known)
+    [unread] = unread_items(Among.EXAMPLES, support, known)
     assert unread.reason.startswith("cannot be read as an image: got")
-    assert unread == Unread("support", "1.png", unread.reason, 1)
-    assert unread_items("queries", queries, asked) == (
-        Unread("queries", "0.png", unread.reason, 0),
+    assert unread == Unread(Among.EXAMPLES, "1.png", unread.reason, 1)
+    assert unread_items(Among.FILES, queries, asked) == (
+        Unread(Among.FILES, "0.png", unread.reason, 0),
     )
 
 

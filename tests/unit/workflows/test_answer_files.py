@@ -11,7 +11,7 @@ import pytest
 
 from unitail.encoders.encoder import Modality
 from unitail.errors import CannotWrite
-from unitail.inputs.encode import Unread
+from unitail.inputs.encode import Among, Unread
 from unitail.inputs.items import Items, Record
 from unitail.inputs.table_files import read_table
 from unitail.workflows import answer_files
@@ -82,7 +82,7 @@ def _items(records: tuple[Record, ...] = RECORDS) -> Items:
 RESULT = _answers(
     _answer(0),
     _answer(2, label="=bad", p=0.51),
-    unreadable=(Unread("files", "bad", "no words", 1), Unread("examples", "x", "empty", 0)),
+    unreadable=(Unread(Among.FILES, "bad", "no words", 1), Unread(Among.EXAMPLES, "x", "empty", 0)),
 )
 
 

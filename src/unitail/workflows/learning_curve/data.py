@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from unitail.encoders.cache import FeatureCache
 from unitail.encoders.encoder import Modality
 from unitail.estimator.rows import Rows
-from unitail.inputs.encode import Unread, encode, unread_items
+from unitail.inputs.encode import Among, Unread, encode, unread_items
 from unitail.inputs.input_encoder import InputEncoder
 from unitail.inputs.items import LabelledItems
 from unitail.progress import OnProgress
@@ -82,7 +82,7 @@ def encode_own(
         seed,
         modality=examples.modality,
         made_by=chosen_encoder,
-        unreadable=unread_items("examples", examples, vectors),
+        unreadable=unread_items(Among.EXAMPLES, examples, vectors),
         notes=notes,
     )
 

@@ -12,7 +12,7 @@ from PIL import Image
 
 from unitail.encoders.encoder import Modality
 from unitail.errors import CannotWrite
-from unitail.inputs.encode import Unread
+from unitail.inputs.encode import Among, Unread
 from unitail.inputs.items import Items
 from unitail.workflows.answers import Answer, Answers
 from unitail.workflows.html_report import page as page_module
@@ -65,7 +65,7 @@ def _answers(
             )
             for place, (name, p) in enumerate(zip(names, sure, strict=True))
         ),
-        unreadable=(Unread("queries", f"{EVIL}.png", f"is empty {EVIL}"),),
+        unreadable=(Unread(Among.FILES, f"{EVIL}.png", f"is empty {EVIL}"),),
         modality=modality,
         encoder="some-encoder",
         examples={LABEL: 2, EVIL: 1},

@@ -12,7 +12,7 @@ from unitail.baselines.proto_head import ProtoHead
 from unitail.encoders.encoder import Modality
 from unitail.errors import CannotWrite
 from unitail.estimator.rows import Rows
-from unitail.inputs.encode import Unread
+from unitail.inputs.encode import Among, Unread
 from unitail.inputs.input_encoder import ItemEncoder
 from unitail.workflows.learning_curve.curve import OwnCurve, own_curve
 from unitail.workflows.learning_curve.data import OwnData
@@ -37,7 +37,7 @@ def data() -> OwnData:
         classes=("ant", "bee", "cat"),
         modality=Modality.IMAGE,
         made_by=TOY,
-        unreadable=(Unread("support", "bee/x.png", "no image"),),
+        unreadable=(Unread(Among.EXAMPLES, "bee/x.png", "no image"),),
     )
 
 

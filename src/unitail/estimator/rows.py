@@ -233,7 +233,7 @@ def plain_labels(labels: Any) -> Any:  # noqa: ANN401 - whatever users give
     Otherwise numpy would turn integers and booleans of pandas' nullable dtypes into floats, and
     numbers next to strings into strings; scikit-learn would refuse numbers among objects.
     """
-    labels = labels if isinstance(labels, np.ndarray) else converted(labels)
+    labels = labels if isinstance(labels, np.ndarray | list) else converted(labels)
     dtype = getattr(labels, "dtype", None)
     is_plain = isinstance(dtype, np.dtype) and dtype.kind not in "Of"
     if getattr(labels, "ndim", 1) != 1 or (is_plain and not np.ma.isMaskedArray(labels)):

@@ -91,14 +91,29 @@ class Client:
         classifiers: list[dict[str, Any]] = self._request("GET", "")
         return classifiers
 
-    def describe(self, name: str) -> dict[str, Any]:
-        """Describe a classifier: version, what it takes, classes, kept versions."""
-        return self._request_object("GET", _path(name))
+    def describe(self, name: str, *, version: int | None = None) -> dict[str, Any]:
+        """Describe a classifier, or one of its versions: what it takes, classes, kept versions."""
+        query = "" if version is None else f"?version={version}"
+        return self._request_object("GET", _path(name) + query)
+
+    def health(self) -> bool:
+        """Return whether the server is alive, though it may not be ready yet."""
+        return self._is_good("/health")
+
+    def metrics(self) -> str:
+        """Return the service's metrics, in Prometheus's text format."""
+        status, reply, _ = self._send("GET", "/metrics", None, self._headers)
+        if status != 200:
+            raise Refused(status, _sentence(reply))
+        return reply.decode()
 
     def ready(self) -> bool:
         """Return whether the service is ready to answer."""
+        return self._is_good("/ready")
+
+    def _is_good(self, path: str) -> bool:
         try:
-            return self._send("GET", "/ready", None, {})[0] == 200
+            return self._send("GET", path, None, {})[0] == 200
         except Refused:
             return False
 
@@ -120,6 +135,7 @@ class Client:
 
         With `influence`, each answer names this many of the examples that decided it.
         """
+        _check_items(vectors=vectors, texts=texts, rows=rows, files=files)
         options = {"probabilities": probabilities, "coverage": coverage, "novelty": novelty}
         if influence:  # older services refuse this option
             options["influence"] = influence
@@ -143,6 +159,8 @@ class Client:
         files: Sequence[Path | str | bytes] | None = None,
     ) -> dict[str, Any]:
         """Add examples; a new label creates a class. Returns a description of the new version."""
+        _check_items(vectors=vectors, texts=texts, rows=rows, files=files)
+        _check_list("labels", labels)
         if files is not None:
             form = _form(files, [str(label) for label in labels])
             return self._request_object("POST", _path(name, "examples", "files"), *form)
@@ -258,6 +276,28 @@ def _is_dead(connection: HTTPConnection) -> bool:
 
 def _path(*steps: str) -> str:
     return "".join(f"/{quote(step, safe='')}" for step in steps)
+
+
+def _check_items(**items: object) -> None:
+    """Refuse items of several kinds, and single ones: a text would be sent as its characters."""
+    kinds = [kind for kind, values in items.items() if values is not None]
+    if len(kinds) != 1:
+        raise InvalidConfig(
+            "a call takes items of one kind",
+            got=" and ".join(kinds) or "none",
+            allowed="one of vectors, texts, rows and files",
+        )
+    _check_list(kinds[0], items[kinds[0]])
+
+
+def _check_list(name: str, values: object) -> None:
+    if isinstance(values, str | bytes | Path | Mapping):
+        raise InvalidConfig(
+            f"{name} is a list",
+            got=f"a single {type(values).__name__}",
+            allowed="a list, even for one item",
+            remedy=f"Write {name}=[...].",
+        )
 
 
 def _content(vectors: object, texts: object, rows: object) -> dict[str, Any]:

@@ -3,6 +3,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import Any
 
 import pytest
 
@@ -29,6 +30,16 @@ def test_a_service_that_is_not_there_is_reported() -> None:
         client.classifiers()
     assert caught.value.status == 0
     assert not client.ready()
+    assert not client.health()
+
+
+def test_versions_metrics_and_health_can_be_asked_for(live: Live) -> None:
+    assert live.client.health()
+    assert "unitail_requests_total" in live.client.metrics()
+    assert live.client.describe("blobs", version=1)["version"] == 1
+    with pytest.raises(Refused, match="no such version") as caught:
+        live.client.describe("blobs", version=9)
+    assert caught.value.status == 409
 
 
 def test_threads_share_a_client(live: Live) -> None:
@@ -143,3 +154,25 @@ def test_refusals_carry_their_sentence(live: Live) -> None:
     with pytest.raises(Refused, match="there is no classifier of that name: got 'x y'") as caught:
         live.client.describe("x y")
     assert caught.value.status == 404
+
+
+@pytest.mark.parametrize(
+    ("items", "sentence"),
+    [
+        ({"texts": "abc"}, "texts is a list: got a single str; allowed: a list, even for one"),
+        ({"files": "rose.png"}, "files is a list: got a single str"),
+        ({"files": b"bytes"}, "files is a list: got a single bytes"),
+        ({"rows": {"size": 1}}, "rows is a list: got a single dict"),
+        ({"files": ["a"], "texts": ["a"]}, "items of one kind: got texts and files"),
+        ({}, "items of one kind: got none"),
+    ],
+)
+def test_items_that_are_no_list_or_of_two_kinds_are_refused_before_anything_is_sent(
+    items: dict[str, Any], sentence: str
+) -> None:
+    with Client("http://127.0.0.1:9") as client:  # where nobody listens
+        for call in (client.predict, lambda name, **given: client.add(name, ["a"], **given)):
+            with pytest.raises(InvalidConfig, match=sentence):
+                call("letters", **items)
+        with pytest.raises(InvalidConfig, match="labels is a list: got a single str"):
+            client.add("letters", "red", texts=["a"])

@@ -1,7 +1,8 @@
 """An HTTP server that stops without losing a request."""
 
 import asyncio
-import signal
+import socket
+from contextlib import suppress
 from typing import Any
 
 import uvicorn
@@ -11,6 +12,8 @@ from unitail.web.guards import Guards
 
 DRAIN_SECONDS = 1.0
 """How long new requests are still answered after the signal to stop, while connections close."""
+REST_SECONDS = 0.2
+"""How long requests may take to arrive on connections that were accepted last."""
 STOP_SECONDS = 60
 """How long the remaining requests have to be answered after that."""
 
@@ -34,14 +37,44 @@ class GracefulServer(uvicorn.Server):
         await super().serve(sockets)
 
     def handle_exit(self, sig: int, frame: Any) -> None:  # noqa: ANN401 - as uvicorn has it
-        """Begin to stop; a second signal or SIGINT stops at once."""
-        if self._admission.closing or self._loop is None or sig == signal.SIGINT:
+        """Begin to stop; a second signal stops at once."""
+        if self._admission.closing or self._loop is None:
             super().handle_exit(sig, frame)
             return
         self._admission.closing = True
         self._loop.call_soon_threadsafe(
             self._loop.call_later, self._drain_seconds, lambda: self._exit(sig)
         )
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept the connections that are queued, stop listening, and wait for all answers.
+
+        Closing a listener resets the connections that the system has queued there.
+        """
+        loop = asyncio.get_running_loop()
+        for connection in self._accept_queued():
+            await loop.connect_accepted_socket(self._protocol, connection)
+        if not self.force_exit:
+            await asyncio.sleep(REST_SECONDS)
+        await super().shutdown(sockets)
+
+    def _accept_queued(self) -> list[socket.socket]:
+        accepted: list[socket.socket] = []
+        for server in self.servers:
+            for each in server.sockets:
+                with each.dup() as listener, suppress(OSError):  # until there are none
+                    listener.setblocking(False)
+                    while True:
+                        accepted.append(listener.accept()[0])
+            server.close()
+        return accepted
+
+    def _protocol(self) -> asyncio.Protocol:
+        """Return the protocol of a connection, as uvicorn makes it."""
+        protocol: asyncio.Protocol = LimitedConnection(
+            config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+        )
+        return protocol
 
     def _exit(self, sig: int) -> None:
         super().handle_exit(sig, None)

@@ -199,6 +199,15 @@ def test_nothing_is_taken_for_a_number_that_is_none(
     assert send(live, body=json.dumps({"vectors": [[0, 1, 2.5, 3, 4, -5]]}))[0] == 200
 
 
+@pytest.mark.parametrize(
+    ("items", "got"), [({}, "none"), ({"texts": ["a"], "rows": [{}]}, "texts and rows")]
+)
+def test_items_of_one_kind_are_needed(live: Live, items: dict[str, Any], got: str) -> None:
+    status, _, sentence = send(live, body=json.dumps(items))
+    told = f"items of one kind: got {got}; allowed: one of vectors, texts and rows"
+    assert (status, told in sentence) == (422, True)
+
+
 def test_places_of_any_size_are_refused(live: Live) -> None:
     for place in (10**30, 2**31, -1):
         body = json.dumps({"places": [place], "version": 1})

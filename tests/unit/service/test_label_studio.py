@@ -2,6 +2,7 @@
 
 The package itself pins old versions of Flask and Jinja2, which the documentation's tools exclude,
 so it is not installed: requests and replies are those of its `api.py` and of Label Studio's hooks.
+Where `label-studio-sdk` is installed, it validates our suggestions as Label Studio does.
 """
 
 import base64
@@ -103,6 +104,26 @@ def test_tasks_get_suggestions(live: Live) -> None:
     assert 0.5 < first["score"] <= 1
     assert second["result"][0]["value"]["choices"] == ["B"]
     assert first["model_version"] == reply["model_version"]
+
+
+def test_suggestions_are_valid_for_label_studios_own_package(live: Live) -> None:
+    reason = "label-studio-sdk, which needs 80 more packages, is not installed"
+    interfaces = pytest.importorskip("label_studio_sdk.label_interface", reason=reason)
+    for name, config, values in (
+        ("letters", TEXTS, ("aaaa", "why?", "bbb")),
+        ("colours", IMAGES.replace("A", "red").replace("B", "blue"), (red_as_data(),)),
+    ):
+        suggestions = ask(live, name, config, *values)[1]["results"]
+        assert len(suggestions) == len(values)
+        interface = interfaces.LabelInterface(config)
+        problems = [interface.validate_prediction(each, return_errors=True) for each in suggestions]
+        assert problems == [[]] * len(values)
+    wrong = {**suggestions[0], "result": [{**suggestions[0]["result"][0], "to_name": "nothing"}]}
+    assert interface.validate_prediction(wrong, return_errors=True)
+
+
+def red_as_data() -> str:
+    return f"data:image/png;base64,{base64.b64encode(picture((240, 0, 0))).decode()}"
 
 
 def test_images_come_as_data_and_nothing_is_fetched(live: Live) -> None:

@@ -162,8 +162,6 @@ def test_texts_images_and_rows_are_encoded_as_the_classifier_does(live: Live) ->
         ("blobs", {"vectors": [["a"] * 6]}, "vectors.0.0 is invalid: got 'a'"),
         ("blobs", {"texts": ["a"]}, "'blobs' does not take such items: got texts; allowed: vec"),
         ("blobs", {"files": [b"a"]}, "does not take such items: got files; allowed: vectors"),
-        ("blobs", {}, "items of one kind: got none; allowed: one of vectors, texts and rows"),
-        ("letters", {"texts": ["a"], "rows": [{}]}, "items of one kind: got texts and rows"),
         ("letters", {"texts": ["a", "why?"]}, "item 1 (the first is 0) cannot be read: got a qu"),
         (
             "letters",

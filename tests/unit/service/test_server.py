@@ -52,3 +52,31 @@ def test_a_stop_loses_no_request(monkeypatch: pytest.MonkeyPatch) -> None:
     assert before > 0
     assert refused
     assert not lost
+
+
+def test_connections_that_are_queued_when_the_server_stops_are_answered() -> None:
+    with running({"blobs": vector_classifier()}) as live:
+        loop, listener = live.server._loop, live.server.servers[0].sockets[0]
+        assert loop is not None
+        stopped = threading.Event()
+        loop.call_soon_threadsafe(lambda: (loop.remove_reader(listener), stopped.set()))
+        assert stopped.wait(60)  # nobody accepts any more
+        waiting = []
+        for _ in range(5):
+            connection = http.client.HTTPConnection("127.0.0.1", int(live.url.rpartition(":")[2]))
+            connection.request("GET", "/v1/classifiers")
+            waiting.append(connection)
+        live.server.handle_exit(signal.SIGTERM, None)
+        for connection in waiting:
+            assert connection.getresponse().status == 200
+            connection.close()
+        live.thread.join(60)
+
+
+def test_an_interrupt_from_the_keyboard_answers_what_is_in_progress_too() -> None:
+    with running({"blobs": vector_classifier()}, drain_seconds=600) as live:
+        live.server.handle_exit(signal.SIGINT, None)
+        assert live.client.predict("blobs", vectors=ASKED[:1])["answers"]
+        assert not live.server.should_exit
+        live.server.handle_exit(signal.SIGINT, None)  # the second stops at once
+        assert live.server.should_exit

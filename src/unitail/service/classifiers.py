@@ -5,6 +5,7 @@ A service starts from folders of saved classifiers, or from labelled examples to
 
 import asyncio
 import copy
+import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.saving.folder import is_classifier
-from unitail.files import check_replaceable
+from unitail.files import check_replaceable, followed, fresh_folder, readable_folder
 from unitail.inputs.input_encoder import InputEncoder, ItemEncoder, MixedEncoder
 from unitail.inputs.read import read_labelled
 from unitail.nn.episode_model import Visibility
@@ -30,6 +31,8 @@ from unitail.workflows.fit import ClassifierOptions, fit_files
 
 MAX_VERSIONS = 5
 """Number of versions of a classifier that are kept, including the newest."""
+NUMBER_FILE = "served_version.json"
+"""File in a saved classifier's folder with the number of its version, so that none comes twice."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -144,7 +147,7 @@ class Served:
         version = Version(newest.name, newest.number + 1, classifier, newest.encoder)
         version.warm()
         if self.folder is not None:
-            classifier.with_encoder(newest.encoder).save(self.folder)
+            _save(version, self.folder)
         return version
 
     def put(self, version: Version) -> None:
@@ -158,8 +161,10 @@ class Classifiers:
     def __init__(self) -> None:
         self._served: dict[str, Served] = {}
 
-    def add(self, name: str, classifier: TailClassifier, folder: Path | None = None) -> None:
-        """Serve a classifier under a name."""
+    def add(
+        self, name: str, classifier: TailClassifier, folder: Path | None = None, number: int = 1
+    ) -> None:
+        """Serve a classifier under a name, as the version of this number."""
         if not NAME.fullmatch(name) or name in self._served:
             raise InvalidInput(
                 "a classifier needs a valid and unique name",
@@ -168,7 +173,7 @@ class Classifiers:
                 remedy="Name it: unitail serve NAME=FOLDER.",
             )
         encoder = classifier.kept_examples().encoder
-        version = Version(name, 1, classifier.with_encoder(None), encoder)
+        version = Version(name, number, classifier.with_encoder(None), encoder)
         self._served[name] = Served([version], folder)
 
     def find(self, name: str) -> Served:
@@ -220,9 +225,36 @@ def load_classifiers(
         if save_changes:
             check_replaceable(path)
         classifier = TailClassifier.load(path, device=device) if is_saved else _fit(path, device)
-        classifiers.add(name, classifier, path if save_changes else None)
+        number = _saved_number(path) if is_saved else 1
+        classifiers.add(name, classifier, path if save_changes else None, number)
         on_line(f"{name}: {len(classifier.classes_)} classes from {shown(path)}")
     return classifiers
+
+
+def _save(version: Version, folder: Path) -> None:
+    """Save a version and its number, both or neither."""
+    with fresh_folder(followed(folder)) as fresh:
+        saved = version.classifier.with_encoder(version.encoder).save(fresh / "saved")
+        for path in saved.iterdir():
+            path.rename(fresh / path.name)
+        saved.rmdir()
+        (fresh / NUMBER_FILE).write_text(json.dumps({"version": version.number}) + "\n")
+
+
+def _saved_number(folder: Path) -> int:
+    """Return the number of the version in a folder; 1 if no server has saved it."""
+    path = readable_folder(folder) / NUMBER_FILE
+    if not path.exists():
+        return 1
+    try:
+        return int(json.loads(path.read_text())["version"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InvalidInput(
+            f"{shown(path)} cannot be read",
+            got=str(error),
+            allowed='{"version": NUMBER}',
+            remedy="Remove the file; versions are then counted from 1.",
+        ) from error
 
 
 def _name_and_path(source: str) -> tuple[str, Path]:

@@ -18,7 +18,7 @@ from unitail.errors import InvalidInput, UserError
 from unitail.estimator.prediction_sets import folds
 from unitail.service.classifiers import Classifiers, Version
 from unitail.service.limits import ServiceLimits
-from unitail.service.messages import Number
+from unitail.service.messages import NewLabel, Number
 from unitail.service.questions import AnswerOptions
 from unitail.service.service import Service
 from unitail.web.replies import Refusal
@@ -66,29 +66,34 @@ def _tools(service: Service) -> list[Any]:
         name: str,
         texts: list[str] | None = None,
         vectors: list[list[Number]] | None = None,
+        rows: list[dict[str, Any]] | None = None,
         coverage: float = COVERAGE,
     ) -> dict[str, Any]:
-        """Classify texts or vectors, whichever the classifier takes."""
+        """Classify texts, vectors or rows of a table, whichever the classifier takes."""
         with_sets = AnswerOptions(probabilities=False, coverage=coverage)
         with _tool_errors():
             version = service.classifiers.find(name).newest
             async with service.in_time():
-                rows = await _rows(service, version, texts, vectors)
-                answers = await service.predict(version, rows, with_sets)
+                items = await _vectors(service, version, texts, vectors, rows)
+                answers = await service.predict(version, items, with_sets)
         return {"version": version.number, "answers": answers}
 
     async def add_examples(
         name: str,
-        labels: list[str | int | float | bool],
+        labels: list[NewLabel],
         texts: list[str] | None = None,
         vectors: list[list[Number]] | None = None,
+        rows: list[dict[str, Any]] | None = None,
     ) -> dict[str, Any]:
-        """Add labelled texts or vectors; a new label creates a class. Kept in memory only."""
+        """Add labelled texts, vectors or rows of a table; a new label creates a class.
+
+        Lost when the server stops, unless it was started with --save-changes.
+        """
         with _tool_errors():
             served = service.classifiers.find(name)
             async with service.in_time() as deadline:
-                rows = await _rows(service, served.newest, texts, vectors)
-                return (await service.add(served, rows, labels, deadline)).describe()
+                items = await _vectors(service, served.newest, texts, vectors, rows)
+                return (await service.add(served, items, labels, deadline)).describe()
 
     async def evaluate(name: str) -> dict[str, Any]:
         """Estimate the accuracy on new items by leaving examples out, with a 95 % interval."""
@@ -124,22 +129,27 @@ def _evaluate(version: Version) -> dict[str, Any]:
     }
 
 
-async def _rows(
+async def _vectors(
     service: Service,
     version: Version,
     texts: list[str] | None,
     vectors: list[list[Number]] | None,
+    rows: list[dict[str, Any]] | None,
 ) -> NDArray[Any]:
-    if (texts is None) == (vectors is None):
+    items = {"texts": texts, "vectors": vectors, "rows": rows}
+    kinds = [kind for kind, values in items.items() if values is not None]
+    if len(kinds) != 1:
         raise Refusal(
             422,
             "a call takes items of one kind",
-            got="none" if texts is None else "texts and vectors",
-            allowed="texts or vectors",
+            got=" and ".join(kinds) or "none",
+            allowed="one of texts, vectors and rows",
         )
-    service.check_count(len(texts or vectors or ()), "items")
+    service.check_count(len(items[kinds[0]] or ()), kinds[0])
     if texts is not None:
         return await service.vectors.texts(version, texts)
+    if rows is not None:
+        return await service.vectors.table(version, rows)
     return service.vectors.numbers(vectors or [])
 
 

@@ -5,7 +5,7 @@ import pytest
 from helpers.services import ASKED, vector_classifier
 from unitail import TailClassifier
 from unitail.errors import CannotWrite, InvalidInput
-from unitail.service.classifiers import load_classifiers
+from unitail.service.classifiers import NUMBER_FILE, load_classifiers
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +35,21 @@ def test_changes_are_saved_before_they_are_answered(folder: Path, tmp_path: Path
     classifiers = load_classifiers([str(own)], device="cpu", save_changes=True)
     classifiers.find("own").changed(lambda classifier: classifier.add(ASKED[:2], [0, 1]))
     assert len(TailClassifier.load(own).kept_examples().labels) == 14
+
+
+def test_numbers_of_versions_go_on_after_a_restart(folder: Path, tmp_path: Path) -> None:
+    """A place that was listed before it must never remove another example after it."""
+    own = TailClassifier.load(folder).save(tmp_path / "own")
+    for number in (2, 3):
+        served = load_classifiers([str(own)], device="cpu", save_changes=True).find("own")
+        assert served.newest.number == number - 1
+        served.put(served.changed(lambda classifier: classifier.add(ASKED[:1], [0])))
+        assert served.newest.number == number
+    assert load_classifiers([str(own)], device="cpu").find("own").newest.number == 3
+    assert not [path for path in own.iterdir() if path.is_dir()]
+    (own / NUMBER_FILE).write_text("{")
+    with pytest.raises(InvalidInput, match=r"served_version\.json cannot be read"):
+        load_classifiers([str(own)], device="cpu")
 
 
 def test_what_cannot_be_served_is_told(tmp_path: Path) -> None:

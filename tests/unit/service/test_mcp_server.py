@@ -3,10 +3,15 @@
 import asyncio
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable
+from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from mcp import Client
 
@@ -81,16 +86,71 @@ def test_what_is_evaluated_is_the_classifier_that_answers() -> None:
         evaluated(2)
 
 
+def test_rows_of_a_table_are_classified_and_learned() -> None:
+    frame = pd.DataFrame({"size": [1.0, 1.2, 0.8, 5.0, 5.5, 4.9], "kind": list("xxyzzz")})
+    table = TailClassifier(MODEL, device="cpu", encoder="auto").fit(frame, list("aaabbb"))
+    classifiers = Classifiers()
+    classifiers.add("table", table)
+
+    async def run() -> None:
+        async with Client(make_mcp_server(classifiers)) as client:
+            row = {"size": 1.1, "kind": "x"}
+            reply = await call(client, "classify", name="table", rows=[row])
+            assert reply["answers"][0]["label"] == "a"
+            added = await call(client, "add_examples", name="table", rows=[row], labels=["c"])
+            assert [each["label"] for each in added["classes"]] == ["a", "b", "c"]
+
+    asyncio.run(run())
+
+
+def test_the_command_speaks_over_standard_input_and_output(tmp_path: Path) -> None:
+    saved = vector_classifier().save(tmp_path / "blobs")
+    command = [sys.executable, "-m", "unitail", "mcp", str(saved), "--device", "cpu"]
+    hello = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    }
+    asked = {"name": "classify", "arguments": {"name": "blobs", "vectors": ASKED[:1].tolist()}}
+    messages = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": asked},
+    ]
+    with subprocess.Popen(command, stdin=PIPE, stdout=PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for message in messages:
+            process.stdin.write(json.dumps(message) + "\n")
+        process.stdin.flush()
+        replies = [json.loads(process.stdout.readline()) for _ in range(2)]
+        process.stdin.close()
+        assert not process.stdout.read()  # nothing but messages of the protocol
+    assert replies[0]["result"]["serverInfo"]["name"] == "unitail"
+    answer = json.loads(replies[1]["result"]["content"][0]["text"])["answers"][0]
+    assert answer["label"] == vector_classifier().predict(ASKED[:1])[0]
+
+
 @pytest.mark.parametrize(
     ("tool", "arguments", "sentence"),
     [
         ("classify", {"name": "nothing", "texts": ["a"]}, "no classifier of that name"),
+        (
+            "add_examples",
+            {"name": "blobs", "vectors": [[0.0] * 6], "labels": [1.5]},
+            "cannot be a label of this classifier: got 1.5; allowed: whole numbers",
+        ),
+        (
+            "classify",
+            {"name": "letters", "texts": ["a"], "rows": [{}]},
+            "items of one kind: got texts and rows; allowed: one of texts, vectors and rows",
+        ),
         ("classify", {"name": "blobs"}, "a call takes items of one kind: got none"),
         ("classify", {"name": "blobs", "texts": ["/etc/passwd"]}, "does not take such items"),
         (
             "classify",
             {"name": "letters", "texts": []},
-            "cannot contain this many items: got 0",
+            "cannot contain this many texts: got 0",
         ),
         ("add_examples", {"name": "letters", "texts": ["a"], "labels": []}, "1 item and 0 labels"),
     ],

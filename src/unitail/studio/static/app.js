@@ -10,7 +10,7 @@ import { guide } from "./guide.js";
 import { wireKeys } from "./keys.js";
 import { wireSearch } from "./search.js";
 import { drawBar, drawSide, wireSide } from "./sidebar.js";
-import { pause } from "./sound.js";
+import { forget as forgetSound, pause } from "./sound.js";
 import { changed, classOf, counts, isAnswered, isAnswering, isBehind, isNovel, onChange, state, takeAnswers, takeChanges, takeEstimate, takeItems, takeNovelty, takeRest } from "./state.js";
 import { checkOrder, chosen, isClass, isDone, isFetching, show, view, viewOfAddress, VIEWS } from "./views.js";
 
@@ -88,8 +88,9 @@ function status() {
   const noun = rows === wrong ? "row" : rows ? "item" : "file";
   $("files").hidden = !wrong && !trouble && !source;
   fill($("files"), [trouble, wrong, noun, source], () => trouble || source
-    ? [icon("warn"), trouble ? "Encoding stopped" : "The table changed"]
+    ? [icon("warn"), h("span", { class: "wide" }, trouble ? "Encoding stopped" : "The table changed")]
     : [icon("warn"), h("span", {}, wrong.toLocaleString("en"), h("span", { class: "wide" }, ` ${noun}${wrong === 1 ? "" : "s"} to look at`))]);
+  $("files").ariaLabel = $("files").textContent; // in a narrow window, too
   accuracy();
 }
 
@@ -196,6 +197,7 @@ function listen(onFirst) {
     state.progress = progress;
     for (const place of places) {
       forget(place);
+      forgetSound(place);
       remove(place); // its new card shows the new content
     }
     detail.refresh(places);

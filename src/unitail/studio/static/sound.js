@@ -28,6 +28,12 @@ export function play(place) {
 
 export const pause = () => player.pause();
 
+/** Load a sound anew when it is played next: its file has changed. */
+export function forget(place) {
+  lengths.delete(place);
+  if (place === current && player.paused) current = null;
+}
+
 function failed(place) {
   toast(`${state.names[place]} cannot be played`, { bad: true });
 }

@@ -4,8 +4,8 @@
 
 Synthetic data: normal classes whose means are some standard deviations apart. Limits are lowered to
 `--rows`, so that the same rows can be predicted on both sides: in pairs by the whole model (A), and
-like supports beyond `max_support` (B); with guides and neighbours for Gaussian kernels, like
-supports beyond 4,096 rows (C). Many classes: the whole model, with shortlists (D), and with fewer
+like supports beyond `max_support` (B); with inducing points and neighbours for Gaussian kernels,
+like supports beyond 4,096 rows (C). Many classes: the whole model, with shortlists (D), and with fewer
 regressions, as used for very many classes with few labels (E), though in fewer columns here. All
 are compared with the change that one more labelled row makes within the whole model.
 """
@@ -28,9 +28,9 @@ WIDTH, CLASSES, ASKED = 20, 5, 200
 Array = NDArray[Any]
 WITHIN: Mapping[str, int] = {}
 LARGE = "relational.large"
-GUIDED = f"{LARGE}.gaussians"
-GUIDES = {f"{GUIDED}.MAX_SOLVED": 0, f"{GUIDED}.MAX_GUIDES": 2, f"{GUIDED}.NEAR": 128}
-"""Half of the rows are guides, the share that 4,097 rows have."""
+GAUSSIANS = f"{LARGE}.gaussians"
+INDUCING = {f"{GAUSSIANS}.MAX_SOLVED": 0, f"{GAUSSIANS}.MAX_INDUCING": 2, f"{GAUSSIANS}.NEAR": 128}
+"""Half of the rows are inducing points, the share that 4,097 rows have."""
 SHORT = {"estimator.fitted.MAX_PAIRED_WAYS": 2, f"{LARGE}.shortlist.MANY_WAYS": 2}
 FEWER = {**SHORT, f"{LARGE}.first_answer.FEW_WAYS": 2, f"{LARGE}.first_answer.FEW_ROWS": 100}
 
@@ -74,15 +74,15 @@ def measure(rows: int, ways: int, gap: float, seed: int) -> dict[str, tuple[Arra
     reference = answer(features, labels, queries, None, WITHIN)
     less = answer(features[:-1], labels[:-1], queries, None, WITHIN)
     beyond = answer(features, labels, queries, ways, WITHIN)
-    guides = {**GUIDES, f"{GUIDED}.MAX_GUIDES": rows // 2}
-    sparse = answer(features, labels, queries, ways, guides)
+    inducing = {**INDUCING, f"{GAUSSIANS}.MAX_INDUCING": rows // 2}
+    sparse = answer(features, labels, queries, ways, inducing)
     order = np.random.default_rng(seed).permutation(rows + 1)
-    shuffled = answer(features[order], labels[order], queries, ways, guides)
+    shuffled = answer(features[order], labels[order], queries, ways, inducing)
     return {
         "one row more, in pairs": (less, reference),
         "in pairs, and beyond max_support": (reference, beyond),
-        "the same, with guides": (reference, sparse),
-        "another order, with guides": (sparse, shuffled),
+        "the same, with inducing points": (reference, sparse),
+        "another order, with inducing points": (sparse, shuffled),
     }
 
 

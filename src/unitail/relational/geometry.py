@@ -429,19 +429,20 @@ def _mean(matrices: Tensor) -> Tensor:
     return matrices.sum(dim=(-2, -1), keepdim=True) / max(1, rows * columns)
 
 
-def lengths_and_directions(
-    vectors: Tensor, to_mean: Tensor, direction: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Return lengths and directions of scaled vectors (B, t, d_T) from each centre.
+def directions_from(
+    centres: Sequence[Centre], vectors: Tensor, to_mean: Tensor, direction: Tensor
+) -> Tensor:
+    """Return directions of scaled vectors (B, t, d_T) from centres: (centres, B, t, d_T).
 
-    Directions are normalised one by one, so that their products form a proper Gram matrix.
+    They are normalised one by one, so that their products form a proper Gram matrix. Of several
+    centres, `Centre.DIRECTION` is the last.
     """
-    directions = vectors + to_mean  # (centres, B, t, d_T); in place from here on, for caches
-    lengths = torch.linalg.vector_norm(directions, dim=-1, keepdim=True)
-    directions.mul_(safe_reciprocal(lengths))
-    last = directions[Centre.DIRECTION].sub_(direction)
-    last.mul_(safe_reciprocal(torch.linalg.vector_norm(last, dim=-1, keepdim=True)))
-    return lengths, directions
+    directions = vectors + to_mean[list(centres)]  # in place from here on, for caches
+    directions.mul_(safe_reciprocal(torch.linalg.vector_norm(directions, dim=-1, keepdim=True)))
+    if Centre.DIRECTION in centres:
+        last = directions[-1].sub_(direction)
+        last.mul_(safe_reciprocal(torch.linalg.vector_norm(last, dim=-1, keepdim=True)))
+    return directions
 
 
 def safe_ratio(values: Tensor, unit: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from unitail.relational.geometry import (
     OriginVectors,
     PreparedVectors,
     Products,
-    lengths_and_directions,
+    directions_from,
     safe_reciprocal,
 )
 
@@ -30,7 +30,7 @@ def places() -> tuple[Tensor, Tensor]:
 
 def by_directions(rows: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
     """Take the cosines from the directions themselves, one product for each centre."""
-    (_, own), (_, other) = (lengths_and_directions(each, *places()) for each in (rows, seen))
+    own, other = (directions_from(tuple(Centre), each, *places()) for each in (rows, seen))
     return own @ other.mT, torch.cdist(rows, seen) ** 2
 
 

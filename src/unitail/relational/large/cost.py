@@ -13,7 +13,7 @@ from unitail.relational.large.first_answer import (
     is_sparse,
     num_evidence_rows,
 )
-from unitail.relational.large.gaussians import GAUSSIANS, NEAR, QUERIES, num_guides
+from unitail.relational.large.gaussians import GAUSSIANS, NEAR, QUERIES, num_inducing
 from unitail.relational.large.moments import CHUNK
 from unitail.relational.large.neighbours import CELLS as INDEX_CELLS
 from unitail.relational.large.neighbours import MAX_SEARCHED, PROBES
@@ -96,8 +96,8 @@ class _Part:
 
 def _gaussians(rows: int, width: int, ways: int, queries: int) -> _Part:
     """Return the cost of the regressions on Gaussian kernels."""
-    count, guides = 1 if is_sparse(rows, ways, width) else len(GAUSSIANS), num_guides(rows)
-    if not guides:
+    count, inducing = 1 if is_sparse(rows, ways, width) else len(GAUSSIANS), num_inducing(rows)
+    if not inducing:
         operations = count * (rows**3 + 2.0 * rows**2 * width) + 2 * queries * rows * (width + ways)
         kept = count * rows * (rows + ways)
         return _Part(
@@ -106,16 +106,16 @@ def _gaussians(rows: int, width: int, ways: int, queries: int) -> _Part:
             kept=kept,
             at_once=5 * rows**2 + queries * rows,
         )
-    local_queries = queries + max(0, num_evidence_rows(rows, ways) - guides)
+    local_queries = queries + max(0, num_evidence_rows(rows, ways) - inducing)
     searched = rows if rows <= MAX_SEARCHED else rows * PROBES / INDEX_CELLS
-    near = 2.0 * NEAR**2 * (guides + width) + NEAR**3
-    read = count * (3.0 * rows * guides**2 + 2.0 * rows * guides * width + guides**3)
-    local = QUERIES * NEAR * (NEAR * 4 + guides + width * 3)
+    near = 2.0 * NEAR**2 * (inducing + width) + NEAR**3
+    read = count * (3.0 * rows * inducing**2 + 2.0 * rows * inducing * width + inducing**3)
+    local = QUERIES * NEAR * (NEAR * 4 + inducing + width * 3)
     return _Part(
-        operations=read + local_queries * (2.0 * searched * width + near + guides**2),
-        moved=count * 6.0 * rows * guides,
-        kept=count * (rows * guides + 2 * guides**2),
-        at_once=local + 3 * guides**2 * 2,
+        operations=read + local_queries * (2.0 * searched * width + near + inducing**2),
+        moved=count * 6.0 * rows * inducing,
+        kept=count * (rows * inducing + 2 * inducing**2),
+        at_once=local + 3 * inducing**2 * 2,
     )
 
 

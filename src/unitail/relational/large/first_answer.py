@@ -22,9 +22,9 @@ missing candidates have weight 0.
 So every row counts, class shares are those of the support, and memory grows with d_T^2 + d_T K.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -135,20 +135,23 @@ class LargeReading:
         if roughly:
             fast = used - {NUM_LOGISTIC + place for place, *_ in GAUSSIANS}
             used = {max(fast, key=factors.__getitem__, default=NUM_LOGISTIC + STAND_IN_PLACE)}
-        for place, score in self._candidates(queries):
-            if place in used:
-                total += (factors[place] or 1) * clipped(score() / self.units[place])
+        for place, score in self._candidates(queries, used):
+            total += (factors[place] or 1) * clipped(score / self.units[place])
         return total
 
-    def _candidates(self, queries: Tensor) -> Iterator[tuple[int, Callable[[], Tensor]]]:
-        """Yield the index of each candidate, and a function that computes its scores."""
-        seen = self.moments.see(queries)
+    def _candidates(self, queries: Tensor, used: set[int]) -> Iterator[tuple[int, Tensor]]:
+        """Yield the index of each candidate that is used, and its scores."""
+        directions = self.moments.directions(queries)
         for place, w in enumerate(self.regressions):
-            yield place, partial(torch.matmul, seen[Centre.DIRECTION], w)
+            if place in used:
+                yield place, directions[Centre.DIRECTION] @ w
         for (place, centre, _), w in zip(COSINES, self.ridges, strict=True):
-            yield NUM_LOGISTIC + place, partial(torch.matmul, seen[centre], w)
-        for (place, *_), gaussian in zip(GAUSSIANS, self.gaussians.ridges, strict=False):
-            yield NUM_LOGISTIC + place, partial(gaussian.scores, queries)
+            if NUM_LOGISTIC + place in used:
+                yield NUM_LOGISTIC + place, directions[centre] @ w
+        places = [NUM_LOGISTIC + place for place, *_ in GAUSSIANS]
+        numbers = [number for number, place in enumerate(places) if place in used]
+        for number, score in self.gaussians.scores(queries, numbers):
+            yield places[number], score
 
     @cached_property
     def curvature_inverses(self) -> Tensor:
@@ -203,15 +206,15 @@ def _ridge(rows: LabelledRows, moments: Moments, count: int) -> tuple[Tensor, Te
     The scores are those of the first `count` rows.
     """
     dtype = rows.features.dtype
-    seen, labels = moments.see(rows.features[:count]), rows.centred_labels(count)
+    directions, labels = moments.directions(rows.features[:count]), rows.centred_labels(count)
     coefficients, inverses, left_out = [], [], []
     for _, centre, penalty in COSINES:
         inverse = invert(plus_diagonal(moments.products[centre], penalty))
         sums = moments.sums[centre]
         w = (inverse @ (sums - sums.sum(dim=0) / rows.ways).mT).to(dtype)
-        u = seen[centre].double()
+        u = directions[centre].double()
         leverage = ((u @ inverse) * u).sum(dim=1, keepdim=True)  # h
-        scores = seen[centre] @ w
+        scores = directions[centre] @ w
         left_out.append((scores - leverage.to(dtype) * labels) / (1 - leverage).to(dtype))
         coefficients.append(w)
         inverses.append(inverse.to(dtype))
@@ -229,7 +232,7 @@ def _regress(rows: LabelledRows, moments: Moments, count: int) -> tuple[Tensor, 
     inverses = inverses.to(dtype)
     width = rows.features.shape[1]
     w = last = torch.zeros(NUM_LOGISTIC, width, rows.ways).to(rows.features)
-    u = moments.see(rows.features[:count])[Centre.DIRECTION]
+    (u,) = moments.directions(rows.features[:count], [Centre.DIRECTION])
     labels = torch.nn.functional.one_hot(rows.class_indices[:count], rows.ways).to(dtype)
     # A of the first rows alone: W needs no A, but leaving a row out does.
     a = last_a = torch.zeros(NUM_LOGISTIC, *labels.shape).to(rows.features)
@@ -258,7 +261,7 @@ def all_directions(rows: LabelledRows, moments: Moments, centre: Centre) -> Tens
     """Return U from a centre, for several passes: (n, d_T)."""
     units = torch.empty_like(rows.features)
     for piece, (features, _) in zip(rows.split(units), rows.chunks(), strict=True):
-        piece.copy_(moments.see(features)[centre])
+        piece.copy_(moments.directions(features, [centre])[0])
     return units
 
 

@@ -18,6 +18,7 @@ this would be the exact answer. A row i is left out by
 and if it is not in Z, it is left out of its own neighbourhood.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -35,7 +36,7 @@ GAUSSIANS = tuple(
 """Gaussian kernels: index among the ridge regressions, sharpness, penalty."""
 MAX_SOLVED = 4096
 """Largest number of rows for an exact solution."""
-MAX_GUIDES, MIN_GUIDES, MAX_PROFILES = 2048, 16, 2**25
+MAX_INDUCING, MIN_INDUCING, MAX_FEATURES = 2048, 16, 2**25
 """Largest and smallest number of rows in Z, and largest number of elements of all phi."""
 NEAR = 128
 """Number of rows in a neighbourhood."""
@@ -46,14 +47,23 @@ JITTER = {torch.float32: 1e-5, torch.float64: 1e-10}
 
 
 @dataclass(frozen=True, eq=False)
+class Surroundings:
+    """What regressions of any sharpness need of some queries."""
+
+    queries: Tensor
+    """(m, d_T)."""
+    squares: Tensor
+    """Squared distances to all rows, or to the inducing points: (m, any)."""
+    near: Tensor | None
+    """Indices of the rows nearest to each query, if distances are to inducing points: (m, k)."""
+
+
+@dataclass(frozen=True, eq=False)
 class ExactRidge:
     """A regression that is solved exactly."""
 
-    rows: LabelledRows
-    centre: Tensor
     sharpness: float
     """Relative to squared distances of the rows as they are."""
-    penalty: float
     solution: Tensor
     """P Y, (n, K)."""
     left_out: Tensor
@@ -66,7 +76,6 @@ class ExactRidge:
         cls,
         rows: LabelledRows,
         squares: Tensor,
-        centre: Tensor,
         sharpness: float,
         penalty: float,
         num_left_out: int,
@@ -76,19 +85,15 @@ class ExactRidge:
         solution = rows.sums_of(inverse.mT).mT
         labels = rows.centred_labels(num_left_out)
         left_out = labels - solution[:num_left_out] / inverse.diagonal()[:num_left_out, None]
-        return cls(rows, centre, sharpness, penalty, solution, left_out, inverse)
+        return cls(sharpness, solution, left_out, inverse)
 
-    def scores(self, queries: Tensor) -> Tensor:
-        """Score the classes for queries (m, d_T): (m, K)."""
-        return self._kernel(queries) @ self.solution
+    def scores(self, around: Surroundings) -> Tensor:
+        """Score the classes for queries: (m, K)."""
+        return torch.exp(-self.sharpness * around.squares) @ self.solution
 
-    def row_weights(self, queries: Tensor) -> Tensor:
+    def row_weights(self, around: Surroundings) -> Tensor:
         """Return g_x P, (m, n)."""
-        return self._kernel(queries) @ self.inverse
-
-    def _kernel(self, queries: Tensor) -> Tensor:
-        rows, queries = self.rows.features - self.centre, queries - self.centre
-        return torch.exp(-self.sharpness * squared_distances(queries, rows))
+        return torch.exp(-self.sharpness * around.squares) @ self.inverse
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,12 +101,10 @@ class SparseRidge:
     """A regression on phi, with the remainder from rows near to a query."""
 
     rows: LabelledRows
-    centre: Tensor
     sharpness: float
-    penalty: float
     root: Tensor
     """L, (M, M)."""
-    profiles: Tensor
+    features: Tensor
     """phi of all rows, (n, M)."""
     noise: Tensor
     """D, (n, 1)."""
@@ -109,97 +112,84 @@ class SparseRidge:
     """A^-1, (M, M)."""
     solution: Tensor
     """w, (M, K)."""
-    near: Neighbourhoods
-    """The rows that are not in Z, to be searched."""
 
     @classmethod
     def of(
-        cls,
-        rows: LabelledRows,
-        centre: Tensor,
-        sharpness: float,
-        penalty: float,
-        near: Neighbourhoods,
+        cls, rows: LabelledRows, centre: Tensor, sharpness: float, penalty: float
     ) -> "SparseRidge":
         """Read all rows in one pass. They come in random order, and Z are the first of them."""
-        dtype, count = rows.features.dtype, num_guides(len(rows.features))
-        guides = rows.features[:count] - centre
-        squares = squared_distances(guides.double(), guides.double())
+        dtype, count = rows.features.dtype, num_inducing(len(rows.features))
+        inducing = rows.features[:count] - centre
+        squares = squared_distances(inducing.double(), inducing.double())
         root = factorise(regular_gram(squares, sharpness, JITTER[dtype])).to(dtype)
-        profiles = torch.empty(len(rows.features), count).to(rows.features)
+        features = torch.empty(len(rows.features), count).to(rows.features)
         noise = torch.empty(len(rows.features), 1).to(rows.features)
         products = torch.eye(count, dtype=torch.float64, device=root.device)
         sums = torch.zeros(rows.ways, count, dtype=torch.float64, device=root.device)
         size = max(1, CHUNK // count)
         for start in range(0, len(rows.features), size):
             chunk = slice(start, start + size)
-            kernel = squared_distances(guides, rows.features[chunk] - centre)
+            kernel = squared_distances(inducing, rows.features[chunk] - centre)
             kernel = torch.exp(-sharpness * kernel)
             phi = torch.linalg.solve_triangular(root, kernel, upper=False).mT
             noise[chunk] = penalty + (1 - phi.pow(2).sum(dim=1, keepdim=True)).clamp_min(0)
-            profiles[chunk] = phi
+            features[chunk] = phi
             weighted = phi / noise[chunk]
             products += (weighted.mT @ phi).double()
             sums.index_add_(0, rows.class_indices[chunk], weighted.double())
         inverse = invert(products)
         solution = inverse @ (sums - sums.sum(dim=0) / rows.ways).mT
-        parts = (root, profiles, noise, inverse.to(dtype), solution.to(dtype))
-        return cls(rows, centre, sharpness, penalty, *parts, near)
+        parts = (root, features, noise, inverse.to(dtype), solution.to(dtype))
+        return cls(rows, sharpness, *parts)
 
     def left_out(self, num_left_out: int, near: Tensor) -> Tensor:
         """Score the first rows, each without its label: (num_left_out, K).
 
         `near` are the indices of the rows near to those of them that are not in Z.
         """
-        phi, guides = self.profiles[:num_left_out], len(self.root)
+        phi, inducing = self.features[:num_left_out], len(self.root)
         leverage = ((phi @ self.inverse) * phi).sum(dim=1, keepdim=True) / self.noise[:num_left_out]
         labels = self.rows.centred_labels(num_left_out)
         scores = (phi @ self.solution - leverage * labels) / (1 - leverage)
-        if num_left_out > guides:
-            queries = self.rows.features[guides:num_left_out]
-            scores[guides:] += self._from_near(queries, phi[guides:], near)
+        if num_left_out > inducing:
+            queries = self.rows.features[inducing:num_left_out]
+            scores[inducing:] += self._from_near(queries, phi[inducing:], near)
         return scores
 
-    def scores(self, queries: Tensor) -> Tensor:
-        """Score the classes for queries (m, d_T): (m, K)."""
-        phi = self._profiles(queries)
-        return phi @ self.solution + self._from_near(queries, phi, self._near(queries))
+    def scores(self, around: Surroundings) -> Tensor:
+        """Score the classes for queries: (m, K)."""
+        assert around.near is not None
+        phi = self._features(around)
+        return phi @ self.solution + self._from_near(around.queries, phi, around.near)
 
-    def row_weights(self, queries: Tensor) -> Tensor:
+    def row_weights(self, around: Surroundings) -> Tensor:
         """Return the weight of each row's centred label in the scores: (m, n)."""
-        phi = self._profiles(queries)
-        near = self._near(queries)
-        rho = self._rho(queries, phi, near)
-        smooth = phi - (rho.unsqueeze(1) @ self.profiles[near]).squeeze(1)
-        row_weights = smooth @ self.inverse @ (self.profiles / self.noise).mT
-        return row_weights.scatter_add_(1, near, rho)
+        assert around.near is not None
+        phi = self._features(around)
+        rho, from_near = self._rho(around.queries, phi, around.near)
+        row_weights = (phi - from_near) @ self.inverse @ (self.features / self.noise).mT
+        return row_weights.scatter_add_(1, around.near, rho)
 
-    def _profiles(self, queries: Tensor) -> Tensor:
-        guides = self.rows.features[: len(self.root)] - self.centre
-        kernel = squared_distances(guides, queries - self.centre)
-        kernel = torch.exp(-self.sharpness * kernel)
-        profiles: Tensor = torch.linalg.solve_triangular(self.root, kernel, upper=False)
-        return profiles.mT
-
-    def _near(self, queries: Tensor) -> Tensor:
-        return self.near.nearest(queries) + len(self.root)
+    def _features(self, around: Surroundings) -> Tensor:
+        kernel = torch.exp(-self.sharpness * around.squares).mT
+        features: Tensor = torch.linalg.solve_triangular(self.root, kernel, upper=False)
+        return features.mT
 
     def _from_near(self, queries: Tensor, phi: Tensor, near: Tensor) -> Tensor:
         pieces = []
         for start in range(0, len(queries), QUERIES):
             chunk = slice(start, start + QUERIES)
             rows = near[chunk]
-            rho = self._rho(queries[chunk], phi[chunk], rows)
+            rho, from_near = self._rho(queries[chunk], phi[chunk], rows)
             # rho' Y_N with centred labels, without one-hot rows.
             scores = -rho.sum(dim=1, keepdim=True).repeat(1, self.rows.ways) / self.rows.ways
             scores.scatter_add_(1, self.rows.class_indices[rows], rho)
-            smooth = (rho.unsqueeze(1) @ self.profiles[rows]).squeeze(1)
-            pieces.append(scores - smooth @ self.solution)
+            pieces.append(scores - from_near @ self.solution)
         return torch.cat(pieces)
 
-    def _rho(self, queries: Tensor, phi: Tensor, near: Tensor) -> Tensor:
-        """Return rho for the rows near to queries: (m, k)."""
-        rows, row_phi = self.rows.features[near], self.profiles[near]  # (m, k, d_T), (m, k, M)
+    def _rho(self, queries: Tensor, phi: Tensor, near: Tensor) -> tuple[Tensor, Tensor]:
+        """Return rho for the rows near to queries, (m, k), and rho' Phi_N, (m, M)."""
+        rows, row_phi = self.rows.features[near], self.features[near]  # (m, k, d_T), (m, k, M)
         to_query = (rows - queries.unsqueeze(1)).pow(2).sum(dim=2, keepdim=True)
         rows = rows - rows.mean(dim=1, keepdim=True)  # less rounding, however far x is
         lengths = rows.pow(2).sum(dim=2, keepdim=True)
@@ -207,7 +197,8 @@ class SparseRidge:
         remainder = torch.exp(-self.sharpness * squares) - row_phi @ row_phi.mT
         remainder.diagonal(dim1=1, dim2=2).copy_(self.noise[near].squeeze(2))
         at_query = torch.exp(-self.sharpness * to_query) - row_phi @ phi.unsqueeze(2)
-        return torch.cholesky_solve(at_query, factorise(remainder)).squeeze(2)
+        rho = torch.cholesky_solve(at_query, factorise(remainder)).squeeze(2)
+        return rho, (rho.unsqueeze(1) @ row_phi).squeeze(1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,6 +208,12 @@ class Gaussians:
     ridges: tuple[ExactRidge | SparseRidge, ...]
     left_out: Tensor
     """Scores of the first rows, each without its label: (gaussians, num_left_out, K)."""
+    centre: Tensor
+    """The mean of all rows, (d_T,)."""
+    centred: Tensor
+    """All rows, or the inducing points, from their mean: (any, d_T)."""
+    near: Neighbourhoods | None
+    """The rows that are not inducing points, to be searched; None if solutions are exact."""
 
     @classmethod
     def of(
@@ -227,23 +224,39 @@ class Gaussians:
         `mean_distance` is the mean squared distance between different rows.
         """
         centre = rows.features.mean(dim=0, dtype=torch.float64).to(rows.features)
-        guides = num_guides(len(rows.features))
+        inducing = num_inducing(len(rows.features))
         per_unit = 1 / mean_distance if mean_distance > 0 else 0.0  # all rows are equal
         scaled = [(sharpness * per_unit, penalty) for _, sharpness, penalty in GAUSSIANS[:count]]
+        centred = rows.features[: inducing or None] - centre
         ridges: list[ExactRidge | SparseRidge]
-        if guides:
-            near = Neighbourhoods(rows.features[guides:], NEAR)
-            sparse = [SparseRidge.of(rows, centre, *each, near) for each in scaled]
-            places = torch.arange(max(0, num_left_out - guides), device=centre.device)
+        near = None
+        if inducing:
+            near = Neighbourhoods(rows.features[inducing:], NEAR)
+            sparse = [SparseRidge.of(rows, centre, *each) for each in scaled]
+            places = torch.arange(max(0, num_left_out - inducing), device=centre.device)
             # These queries are rows themselves, and must not be their own neighbours.
-            around = near.nearest(near.features[: len(places)], places) + guides
+            around = near.nearest(near.features[: len(places)], places) + inducing
             ridges, left_out = [*sparse], [each.left_out(num_left_out, around) for each in sparse]
         else:
-            centred = rows.features - centre
             squares = squared_distances(centred, centred)
-            exact = [ExactRidge.of(rows, squares, centre, *each, num_left_out) for each in scaled]
+            exact = [ExactRidge.of(rows, squares, *each, num_left_out) for each in scaled]
             ridges, left_out = [*exact], [each.left_out for each in exact]
-        return cls(tuple(ridges), torch.stack(left_out))
+        return cls(tuple(ridges), torch.stack(left_out), centre, centred, near)
+
+    def measure(self, queries: Tensor) -> Surroundings:
+        """Measure and search once for all regressions what they need of queries (m, d_T)."""
+        centred = queries - self.centre
+        if self.near is None:
+            return Surroundings(queries, squared_distances(centred, self.centred), None)
+        squares = squared_distances(self.centred, centred).mT
+        return Surroundings(queries, squares, self.near.nearest(queries) + len(self.centred))
+
+    def scores(self, queries: Tensor, used: Sequence[int]) -> Iterator[tuple[int, Tensor]]:
+        """Yield some of the regressions, by their number, with their scores of queries: (m, K)."""
+        if used:
+            around = self.measure(queries)
+            for number in used:
+                yield number, self.ridges[number].scores(around)
 
     @property
     def operator(self) -> Tensor | None:
@@ -252,9 +265,9 @@ class Gaussians:
         return first.inverse if isinstance(first, ExactRidge) else None
 
 
-def num_guides(rows: int) -> int:
+def num_inducing(rows: int) -> int:
     """Return M, the number of inducing points, or 0 for an exact solution."""
-    return 0 if rows <= MAX_SOLVED else min(MAX_GUIDES, max(MIN_GUIDES, MAX_PROFILES // rows))
+    return 0 if rows <= MAX_SOLVED else min(MAX_INDUCING, max(MIN_INDUCING, MAX_FEATURES // rows))
 
 
 def squared_distances(queries: Tensor, rows: Tensor) -> Tensor:

@@ -25,17 +25,14 @@ from unitail.relational.regressions import LOGISTIC_PENALTIES, NUM_LOGISTIC, row
 @torch.no_grad()
 def first_answer_parts(reading: LargeReading, queries: Tensor, classes: Tensor) -> Tensor:
     """Return what each row adds to the first answer for classes (m,): (m, n)."""
-    rows, seen = reading.rows, reading.moments.see(queries)
+    rows, directions = reading.rows, reading.moments.directions(queries)
     labels = (rows.class_indices == classes.unsqueeze(1)).to(queries) - 1 / rows.ways  # (m, n)
-    values = torch.zeros_like(labels)
-    for (place, *_), gaussian in zip(GAUSSIANS, reading.gaussians.ridges, strict=False):
-        if reading.weights.factors[0, NUM_LOGISTIC + place]:
-            share = _share(reading, NUM_LOGISTIC + place, gaussian.scores(queries), classes)
-            values += share * gaussian.row_weights(queries)
-    ridges, logistic = _ridges(reading, seen, classes), _regressions(reading, seen, classes)
+    values = _gaussians(reading, queries, classes)
+    ridges = _ridges(reading, directions, classes)
+    logistic = _regressions(reading, directions, classes)
     parts = zip(rows.chunks(), rows.split(values.mT), rows.split(labels.mT), strict=True)
     for (features, class_indices), piece, piece_labels in parts:
-        directions = reading.moments.see(features)
+        directions = reading.moments.directions(features)
         for centre, row_weights in ridges.items():
             piece.addmm_(directions[centre], row_weights.mT)
         piece.mul_(piece_labels)  # the target of all of the above
@@ -46,21 +43,38 @@ def first_answer_parts(reading: LargeReading, queries: Tensor, classes: Tensor) 
     return values
 
 
-def _ridges(reading: LargeReading, seen: Tensor, classes: Tensor) -> dict[Centre, Tensor]:
+def _gaussians(reading: LargeReading, queries: Tensor, classes: Tensor) -> Tensor:
+    """Return the weights of rows' centred labels in all Gaussian ridge regressions: (m, n)."""
+    gaussians = zip(GAUSSIANS, reading.gaussians.ridges, strict=False)
+    used = [
+        (NUM_LOGISTIC + place, gaussian)
+        for (place, *_), gaussian in gaussians
+        if reading.weights.factors[0, NUM_LOGISTIC + place]
+    ]
+    row_weights = torch.zeros(len(queries), len(reading.rows.features)).to(queries)
+    if used:
+        around = reading.gaussians.measure(queries)
+        for place, gaussian in used:
+            share = _share(reading, place, gaussian.scores(around), classes)
+            row_weights += share * gaussian.row_weights(around)
+    return row_weights
+
+
+def _ridges(reading: LargeReading, directions: Tensor, classes: Tensor) -> dict[Centre, Tensor]:
     """Return u_x (S + lambda I)^-1, summed over the regressions at each centre: (m, d_T)."""
-    row_weights: dict[Centre, Tensor] = defaultdict(lambda: torch.zeros_like(seen[0]))
+    row_weights: dict[Centre, Tensor] = defaultdict(lambda: torch.zeros_like(directions[0]))
     solved = zip(COSINES, reading.ridges, reading.inverses, strict=True)
     for (place, centre, _), coefficients, inverse in solved:
         if reading.weights.factors[0, NUM_LOGISTIC + place]:
-            u = seen[centre]
+            u = directions[centre]
             share = _share(reading, NUM_LOGISTIC + place, u @ coefficients, classes)
             row_weights[centre] += share * (u @ inverse)
     return row_weights
 
 
-def _regressions(reading: LargeReading, seen: Tensor, classes: Tensor) -> dict[int, Tensor]:
+def _regressions(reading: LargeReading, directions: Tensor, classes: Tensor) -> dict[int, Tensor]:
     """Return u_x B^-1 of each logistic regression, by its index: (m, d_T)."""
-    row_weights, u = {}, seen[Centre.DIRECTION]
+    row_weights, u = {}, directions[Centre.DIRECTION]
     for place, coefficients in enumerate(reading.regressions):
         if reading.weights.factors[0, place]:
             share = _share(reading, place, u @ coefficients, classes)

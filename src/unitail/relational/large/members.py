@@ -17,7 +17,7 @@ from unitail.relational.geometry import (
     Comparison,
     Geometry,
     PreparedVectors,
-    lengths_and_directions,
+    directions_from,
     safe_ratio,
 )
 from unitail.relational.large.first_answer import COSINES, LargeReading, plus_diagonal
@@ -26,6 +26,8 @@ from unitail.relational.large.moments import LabelledRows
 from unitail.relational.regressions import OPERATORS, CosineKernel, GaussianKernel, invert
 from unitail.relational.relations import Relations, stack_channels
 
+DIRECTED = (Centre.MEAN, Centre.SHRUNK)
+"""The first centres, whose cosines operators use."""
 NUMBERS, MIN_CHUNK, STATES = 2**18, 8, 32
 """Number of pairs of rows that are related at once, for caches; the fewest rows; the number of
 pairs that take as much memory as the state of a row for one class."""
@@ -38,7 +40,7 @@ class Members:
     geometry: Geometry
     """The members' vectors, with centres and statistics of all rows that were read."""
     directions: Tensor
-    """Directions from each centre, of length 1: (centres, 1, c, d_T)."""
+    """Directions from the centres of `DIRECTED`, of length 1: (centres, c, d_T)."""
     inverses: tuple[Tensor, ...]
     """For each operator M, (d_T, d_T), or P of a Gaussian kernel, (c, c)."""
 
@@ -47,7 +49,7 @@ class Members:
         """Prepare the first `count` rows that were read."""
         rows, moments = reading.rows.first(count), reading.moments
         vectors = moments.scale(rows.features[None])
-        _, directions = lengths_and_directions(vectors, moments.to_mean, moments.direction)
+        directions = moments.directions(rows.features, DIRECTED)
         dtype = vectors.dtype
         geometry = Geometry(
             origin=moments.origin,
@@ -78,30 +80,20 @@ class Members:
 
     def nearest(self, queries: Tensor, rows: LabelledRows) -> Tensor:
         """Return the largest cosine of queries (m, d_T) with a member of each class: (m, K)."""
-        vectors = self.geometry.scale(queries[None])
-        _, directions = lengths_and_directions(
-            vectors, self.geometry.to_mean, self.geometry.direction
-        )
-        u, members = (each[Centre.MEAN][0] for each in (directions, self.directions))
-        cosines = u @ members.mT
+        cosines = self._directions(queries)[Centre.MEAN] @ self.directions[Centre.MEAN].mT
         largest = cosines.new_full((len(queries), rows.ways), -1)
         index = rows.class_indices.expand_as(cosines)
         return largest.scatter_reduce_(1, index, cosines, "amax")
 
     def relate(self, queries: Tensor) -> Relations:
         """Relate queries (m, d_T) to members."""
-        vectors = self.geometry.scale(queries[None])
-        _, directions = lengths_and_directions(
-            vectors, self.geometry.to_mean, self.geometry.direction
-        )
+        directions = self._directions(queries)
         compared = self.geometry.compare(queries[None])
-        operators = vectors.new_empty(len(OPERATORS), len(queries), len(self))
+        operators = directions.new_empty(len(OPERATORS), len(queries), len(self))
         for ridge, inverse, operator in zip(OPERATORS, self.inverses, operators, strict=True):
             if isinstance(ridge.kernel, CosineKernel):
                 centre = ridge.kernel.centre
-                torch.mm(
-                    directions[centre][0] @ inverse, self.directions[centre][0].mT, out=operator
-                )
+                torch.mm(directions[centre] @ inverse, self.directions[centre].mT, out=operator)
             else:
                 torch.mm(ridge.kernel(compared)[0], inverse, out=operator)
         return self._relations(compared, operators)
@@ -112,7 +104,7 @@ class Members:
         operators = vectors.new_empty(len(OPERATORS), len(self), len(self))
         for ridge, inverse, operator in zip(OPERATORS, self.inverses, operators, strict=True):
             if isinstance(ridge.kernel, CosineKernel):
-                u = self.directions[ridge.kernel.centre][0]
+                u = self.directions[ridge.kernel.centre]
                 torch.mm(u @ inverse, u.mT, out=operator)
                 divisor = 1 - operator.diagonal()
             else:
@@ -122,6 +114,11 @@ class Members:
         for start in range(0, len(self), size):
             chunk = slice(start, start + size)
             yield self._relations(self.geometry.compare_seen_rows(chunk), operators[:, chunk])
+
+    def _directions(self, queries: Tensor) -> Tensor:
+        vectors = self.geometry.scale(queries[None])
+        centres = self.geometry.to_mean, self.geometry.direction
+        return directions_from(DIRECTED, vectors, *centres).squeeze(1)
 
     def _relations(self, compared: Comparison, operators: Tensor) -> Relations:
         channels = stack_channels(compared)
@@ -139,7 +136,7 @@ def _solve(geometry: Geometry, directions: Tensor, place: int) -> Tensor:
     """Return the inverse for an operator on the members."""
     kernel, penalty = OPERATORS[place].kernel, OPERATORS[place].penalty
     if isinstance(kernel, CosineKernel):
-        rows = directions[kernel.centre][0]
+        rows = directions[kernel.centre]
         return invert(plus_diagonal((rows.mT @ rows).double(), penalty)).to(rows)
     assert isinstance(kernel, GaussianKernel)
     vectors = geometry.vectors[0]

@@ -11,7 +11,7 @@ so memory grows with the width of rows, not with their number. A test holds all 
 statistics of pairs.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -22,7 +22,7 @@ from unitail.nn.episode_model import FeatureScale, Normalisation
 from unitail.relational.geometry import (
     Centre,
     centres_to_mean,
-    lengths_and_directions,
+    directions_from,
     safe_ratio,
     share_of_chance,
 )
@@ -30,6 +30,7 @@ from unitail.relational.weighing import MIN_SQUARE
 
 CHUNK = 2**22
 """Number of elements of rows in a chunk."""
+ALL_CENTRES = tuple(Centre)
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,11 +146,10 @@ class Moments:
         measured = scale, to_mean, direction, products, sums, *pair_statistics
         return cls(origin, *measured, shapes[None])
 
-    def see(self, features: Tensor) -> Tensor:
-        """Return the directions of rows (m, d_T) from each centre: (centres, m, d_T)."""
-        return lengths_and_directions(self.scale(features[None]), self.to_mean, self.direction)[
-            1
-        ].squeeze(1)
+    def directions(self, features: Tensor, centres: Sequence[Centre] = ALL_CENTRES) -> Tensor:
+        """Return the directions of rows (m, d_T) from centres: (centres, m, d_T)."""
+        vectors = self.scale(features[None])
+        return directions_from(centres, vectors, self.to_mean, self.direction).squeeze(1)
 
 
 def _scale(rows: LabelledRows) -> tuple[FeatureScale, Tensor]:
@@ -191,9 +191,9 @@ def _products(
     lengths = zeros((2,))
     for features, classes in rows.chunks():
         vectors = scale(features[None])
-        seen = lengths_and_directions(vectors, to_mean, direction)[1].squeeze(1)
-        products += _gram(seen)
-        sums.index_add_(1, classes, seen.double())
+        directions = directions_from(ALL_CENTRES, vectors, to_mean, direction).squeeze(1)
+        products += _gram(directions)
+        sums.index_add_(1, classes, directions.double())
         length = (vectors + to_mean[Centre.ORIGIN]).norm(dim=-1).double()
         lengths += torch.stack([length.sum(), length.pow(2).sum()])
     mean, square = lengths / len(rows.features)
@@ -209,13 +209,13 @@ def _within(rows: LabelledRows, sums: Tensor, products: Tensor, mean: Tensor) ->
     return torch.where(pairs.sum() > 0, within - mean, 0.0)
 
 
-def _gram(seen: Tensor) -> Tensor:
+def _gram(directions: Tensor) -> Tensor:
     """Return S of directions (centres, m, d_T), in double precision: (centres, d_T, d_T).
 
     From a distant origin all cosines are nearly 1, and their differences would be lost in single
     precision, so that product alone is computed in double precision.
     """
-    products = (seen.mT @ seen).double()
-    far = seen[Centre.ORIGIN].double()
+    products = (directions.mT @ directions).double()
+    far = directions[Centre.ORIGIN].double()
     products[Centre.ORIGIN] = far.mT @ far
     return products

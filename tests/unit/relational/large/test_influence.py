@@ -43,13 +43,13 @@ def test_they_are_those_of_pairs() -> None:
 
 
 @pytest.mark.parametrize("favour", [slice(3, 7), slice(7, 8), slice(8, 10), slice(10, 12)])
-@pytest.mark.parametrize("guides", [0, 20])
+@pytest.mark.parametrize("inducing", [0, 20])
 def test_ridge_regressions_are_sums_over_rows(
-    favour: slice, guides: int, monkeypatch: pytest.MonkeyPatch
+    favour: slice, inducing: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if guides:
+    if inducing:
         monkeypatch.setattr(gaussians, "MAX_SOLVED", 0)
-        monkeypatch.setattr(gaussians, "MAX_GUIDES", guides)
+        monkeypatch.setattr(gaussians, "MAX_INDUCING", inducing)
     support = task()
     rows = LabelledRows(support.features[0], support.class_indices[0], WAYS)
     reading = LargeReading.of(rows, network(favour).weighing, origin=True)

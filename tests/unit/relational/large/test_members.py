@@ -52,14 +52,14 @@ def test_relations_are_those_of_pairs(origin: bool, size: int) -> None:
 def test_some_members_solve_among_themselves_as_seen_from_the_centres_of_all_rows() -> None:
     reading, count = read(), 9
     some_members = Members.of(reading, count)
-    seen = reading.moments.see(reading.rows.features[:count])
+    seen = reading.moments.directions(reading.rows.features[:count])
     (own,) = some_members.relate_each_other(count)
     for place, ridge in enumerate(OPERATORS[:4]):
         units = seen[ridge.kernel.centre]  # type: ignore[attr-defined]
         solution = invert(units @ units.mT + ridge.penalty * torch.eye(count).double())
         expected = leave_one_out(solution[None, None])[0, 0]
         torch.testing.assert_close(own.operators[0, place], expected, rtol=0, atol=1e-9)
-        asked = reading.moments.see(queries())[ridge.kernel.centre]  # type: ignore[attr-defined]
+        asked = reading.moments.directions(queries())[ridge.kernel.centre]  # type: ignore[attr-defined]
         carried = some_members.relate(queries()).operators[0, place]
         torch.testing.assert_close(carried, asked @ units.mT @ solution, rtol=0, atol=1e-9)
     gaussian = some_members.inverses[NUM_OPERATORS - 1]

@@ -28,7 +28,7 @@ def test_sums_tell_what_pairs_tell(
     torch.testing.assert_close(own.to_mean, geometry.to_mean)
     torch.testing.assert_close(own.direction, geometry.direction)
     torch.testing.assert_close(own.mean_distance, geometry.mean_distance.squeeze())
-    seen = own.see(support.features)
+    seen = own.directions(support.features)
     torch.testing.assert_close(seen @ seen.mT, compared.cosines[:, 0], rtol=0, atol=1e-9)
 
 

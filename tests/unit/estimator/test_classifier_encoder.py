@@ -204,3 +204,15 @@ def test_a_folder_of_the_cache_is_not_saved(tmp_path: Path) -> None:
     for cache, saved in ((tmp_path / "own", "auto"), (False, False)):
         classifier = TailClassifier(cache=cache).fit(np.eye(4), [0, 0, 1, 1])
         assert TailClassifier.load(classifier.save(tmp_path / "saved")).cache == saved
+
+
+def test_a_classifier_of_vectors_that_gets_an_encoder_keeps_its_scale(tmp_path: Path) -> None:
+    texts, labels = ["aaa", "aab", "aba", "bbb", "bba", "bab"], list("AAABBB")
+    kept = TailClassifier(encoder=Letters()).fit(texts, labels).kept_examples()
+    classifier = TailClassifier(scale="table", random_state=0).fit(kept.vectors, kept.labels)
+    expected = classifier.with_encoder(kept.encoder).predict_proba(texts)
+    folder = classifier.with_encoder(kept.encoder).save(tmp_path / "saved")
+    loaded = TailClassifier.load(folder, encoder=Letters())
+    np.testing.assert_array_equal(loaded.predict_proba(texts), expected)
+    undone = classifier.with_encoder(kept.encoder).add(["ab"], ["A"]).remove([6])
+    np.testing.assert_array_equal(undone.predict_proba(texts), expected)

@@ -71,3 +71,20 @@ def test_half_precision_is_as_good_as_under_a_mask(dtype: torch.dtype) -> None:
     plain = masked(layer, sequence, Visibility.ISOLATED.matrix(10, 30))[:, 10:]
     error, allowed = ((each.double() - exact).abs().mean() for each in (attended, plain))
     assert error < 1.3 * allowed
+
+
+@pytest.mark.parametrize(
+    ("dtype", "entries"), [(torch.bfloat16, (16, 1)), (torch.float16, (45, 4, 2, 2))]
+)
+def test_the_score_with_itself_is_not_rounded(dtype: torch.dtype, entries: tuple[int]) -> None:
+    """Its square length is one more than a power of two, and has too many digits for the dtype."""
+    layer = Attention(8, 1)
+    with torch.no_grad():
+        layer.qkv.weight.copy_(torch.eye(8).repeat(3, 1))  # queries, keys and values are tokens
+        layer.out.weight.copy_(torch.eye(8))
+        for bias in (layer.qkv.bias, layer.out.bias):
+            bias.zero_()
+    query = torch.tensor([[[*entries, *[0] * (8 - len(entries))]]], dtype=dtype)
+    other = query + 4 * torch.eye(8, dtype=dtype)[7]  # as near to the query as the query itself
+    layer = layer.to(dtype)
+    assert layer.answer(query, layer.cache(other))[0, 0, 7] == 2  # half of either

@@ -8,8 +8,9 @@ from unitail.baselines.proto_head import ProtoHead
 from unitail.configuration import from_table
 from unitail.errors import InvalidConfig
 from unitail.framework.episode import Episode
-from unitail.randomness import stream
+from unitail.randomness import PerEpisode, stream
 from unitail.tasks.batches import EpisodeRanges
+from unitail.tasks.synthetic import bags
 from unitail.tasks.synthetic.bags import RandomBagTasks
 
 RANGES = EpisodeRanges.fixed(episodes=60, ways=5, shots=5, queries=4)
@@ -82,6 +83,27 @@ def test_every_episode_has_its_own_parts() -> None:
     sides = [tuple(round(length, 3) for length in each) for each in lengths if len(each) == 3]
     assert len(sides) > 30
     assert len(set(sides)) == len(sides)  # no triangle of parts is another's, shifted or turned
+
+
+def test_examples_of_a_class_have_topics_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If these are far from the topic of the class, nothing is left to learn."""
+    law = RandomBagTasks(sizes=(64,), sharpness=(3.0, 3.0))
+    near = _accuracy(law)
+    monkeypatch.setattr(bags, "MAX_WANDERING", 100.0)
+    assert _accuracy(law) < near - 0.3
+
+
+def test_the_width_of_topics_leaves_their_sharpness_alone() -> None:
+    """A bag holds about as many different parts, whatever the width."""
+
+    def different(width: int) -> float:
+        law = RandomBagTasks(sizes=(16,), topic_dims=(width,), sharpness=(3.0, 3.0))
+        numbers = PerEpisode(20, stream(2))
+        classes, places = torch.zeros(20, 10, dtype=torch.int64), numbers.normal(law.parts, width)
+        counts = law._draw_bags(classes, places, 16, 1, numbers)
+        return float((counts > 0).sum(dim=2).float().mean())
+
+    assert different(32) == pytest.approx(different(4), rel=0.35)
 
 
 def test_recipe_table_builds_the_law() -> None:

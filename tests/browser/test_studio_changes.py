@@ -1,6 +1,7 @@
 """What others change meanwhile, on the studio's page: classes, files, rows of tables, labels."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +94,7 @@ def test_files_that_change_while_they_are_shown(browser: Any, tmp_path: Path) ->
         page.locator("#encoding").wait_for(state="hidden")
         for colour in ((240, 240, 10), (10, 240, 240)):  # changed, and changed once more
             Image.new("RGB", (24 + colour[0], 24), colour).save(folder / "0000.png")
-            wait_until(lambda wanted=colour: _is_near(picture.evaluate(COLOUR), wanted), 30)
+            wait_until(partial(_shows, picture, colour), 30)
         page.wait_for_selector("#files >> text=1 file to look at")
         for name in ("0006", "0007"):  # new files come last, and are counted at once
             Image.new("RGB", (24, 24), (9, 9, 9)).save(folder / f"{name}.png")
@@ -102,7 +103,8 @@ def test_files_that_change_while_they_are_shown(browser: Any, tmp_path: Path) ->
         page.context.close()
 
 
-def _is_near(colour: list[int], wanted: tuple[int, int, int]) -> bool:
+def _shows(picture: Any, wanted: tuple[int, int, int]) -> bool:  # noqa: ANN401
+    colour = picture.evaluate(COLOUR)
     return all(abs(one - other) < 12 for one, other in zip(colour, wanted, strict=True))
 
 

@@ -124,6 +124,11 @@ def test_long_names_stay_within_what_shows_them(browser: Any, studio: str) -> No
     page.wait_for_selector("#detail .verdict span")
     assert inside(page, ".verdict span, .bars li, #detail-choices .choice, .facts kbd", ".facts")
     page.keyboard.press("Escape")
+    page.locator("#classes li").first.hover()
+    page.locator("[data-key=menu-1]").click()
+    page.wait_for_selector("#dialog select")
+    assert inside(page, "#dialog :is(input, select, button)", "#dialog")
+    page.keyboard.press("Escape")
     page.locator("[data-key=view-all]").click()
     suspicious = {**ESTIMATE, "suspicious": [[0, 3, 0.9]]}
     page.evaluate(TELL, ["takeEstimate", suspicious])

@@ -5,9 +5,9 @@
 Synthetic data: normal classes whose means are some standard deviations apart. Limits are lowered to
 `--rows`, so that the same rows can be predicted on both sides: in pairs by the whole model (A), and
 like supports beyond `max_support` (B); with inducing points and neighbours for Gaussian kernels,
-like supports beyond 4,096 rows (C). Many classes: the whole model, with shortlists (D), and with fewer
-regressions, as used for very many classes with few labels (E), though in fewer columns here. All
-are compared with the change that one more labelled row makes within the whole model.
+like supports beyond 4,096 rows (C). Many classes: the whole model, with shortlists (D), and with
+fewer regressions, as used for very many classes with few labels (E), though in fewer columns here.
+All are compared with the change that one more labelled row makes within the whole model.
 """
 
 import argparse
@@ -31,8 +31,8 @@ LARGE = "relational.large"
 GAUSSIANS = f"{LARGE}.gaussians"
 INDUCING = {f"{GAUSSIANS}.MAX_SOLVED": 0, f"{GAUSSIANS}.MAX_INDUCING": 2, f"{GAUSSIANS}.NEAR": 128}
 """Half of the rows are inducing points, the share that 4,097 rows have."""
-SHORT = {"estimator.fitted.MAX_PAIRED_WAYS": 2, f"{LARGE}.shortlist.MANY_WAYS": 2}
-FEWER = {**SHORT, f"{LARGE}.first_answer.FEW_WAYS": 2, f"{LARGE}.first_answer.FEW_ROWS": 100}
+SHORT = {"estimator.fitted.MAX_PAIRED_WAYS": 2, f"{LARGE}.shortlist.MAX_UNLISTED_WAYS": 2}
+FEWER = {**SHORT, f"{LARGE}.first_answer.SPARSE_WAYS": 2, f"{LARGE}.first_answer.SPARSE_ROWS": 100}
 
 
 @contextmanager

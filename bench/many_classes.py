@@ -40,9 +40,9 @@ QUERIES, MAX_QUERIES = 4, 400
 """Largest number of queries per class and in total."""
 LIMITS = (
     "estimator.fitted.MAX_PAIRED_WAYS",
-    "relational.large.shortlist.MANY_WAYS",
-    "relational.large.first_answer.FEW_WAYS",
-    "relational.large.first_answer.FEW_ROWS",
+    "relational.large.shortlist.MAX_UNLISTED_WAYS",
+    "relational.large.first_answer.SPARSE_WAYS",
+    "relational.large.first_answer.SPARSE_ROWS",
 )
 ALWAYS, NEVER = 0, 10**9
 WAYS_TO_ANSWER = {

@@ -492,7 +492,7 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X : array-like of shape (m, n_features), or m items for the encoder
             The queries.
         label : label or array-like of m labels, default=None
-            The class to speak of; None: the most probable one of each row.
+            The class whose score is explained; None: the most probable one of each row.
 
         Returns
         -------
@@ -537,7 +537,7 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X : array-like of shape (m, n_features), or a table for the encoder
             The queries.
         label : label or array-like of m labels, default=None
-            The class to speak of; None: the most probable one of each row.
+            The class whose score is explained; None: the most probable one of each row.
         n_walks : int, default=32
             Number of random orders to average over; time is proportional to it, and grows with the
             number of columns.

@@ -27,6 +27,7 @@ from unitail.learners.in_context import MAX_ROWS, queries_at_once
 from unitail.nn.episode_model import AnyModel, Visibility
 from unitail.randomness import stream
 from unitail.relational.large.cost import SHARE_OF_SPEED, large_cost
+from unitail.relational.model import Relational
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,10 +122,12 @@ def make_plan(settings: Settings, sizes: Sizes) -> Plan:
 
 def _plan_large(settings: Settings, sizes: Sizes) -> Plan:
     """Return the plan for a large support, which is read without pairs of rows."""
-    dtype = next(settings.learner(sizes.support).model.parameters()).dtype
+    model = settings.learner(sizes.support).model
+    assert isinstance(model, Relational)
+    dtype = next(model.parameters()).dtype
     counts = sizes.support, sizes.width, sizes.classes, sizes.queries
     chunk = settings.chunk_size or MAX_ROWS
-    cost = large_cost(*counts, at_once=chunk, itemsize=dtype.itemsize)
+    cost = large_cost(model.config, *counts, at_once=chunk, itemsize=dtype.itemsize)
     speed = speed_of(settings.device, dtype)
     return Plan(
         memory_bytes=cost.memory_bytes,

@@ -17,15 +17,19 @@ from torch import Tensor
 from unitail.errors import InvalidConfig
 from unitail.framework.episode import Support, check_finite
 from unitail.framework.learner import Paradigm
-from unitail.nn.episode_model import AnyModel, EpisodeDraw, FeatureScale, Visibility
+from unitail.nn.episode_model import (
+    GRADIENT_MEMORY,
+    AnyModel,
+    EpisodeDraw,
+    FeatureScale,
+    Visibility,
+)
 from unitail.randomness import stream
 
 MAX_NUMBERS = 2**25
 """Largest count of numbers in memory at once: 256 MB in double precision."""
 MAX_ROWS = 4096
 """Largest number of queries answered at once, as queries themselves take memory."""
-SLOPES = 4
-"""Memory of an answer's gradients, as a multiple of that of the answer."""
 MAX_STATES = 2**21
 """Largest number of support rows times classes: 2 to 6 GB with the shipped model."""
 
@@ -85,7 +89,7 @@ class InContextHypothesis:
 
         Contributions are averaged over draws.
         """
-        size = max(1, self._chunk_size(query_features) // SLOPES)
+        size = max(1, self._chunk_size(query_features) // GRADIENT_MEMORY)
         pair = (query_features, classes)
         chunks = zip(*(torch.split(tensor, size, dim=1) for tensor in pair), strict=True)
         return torch.cat([self._contributions(*chunk) for chunk in chunks], dim=1)

@@ -14,7 +14,7 @@ from unitail.learners.in_context import MAX_ROWS, InputConversion
 from unitail.relational.geometry import coordinate_limit, limited
 from unitail.relational.large.committee import Committee
 from unitail.relational.large.first_answer import LargeReading
-from unitail.relational.large.influence import first_answer_parts
+from unitail.relational.large.influence import first_answer_contributions
 from unitail.relational.large.moments import LabelledRows, Span
 from unitail.relational.model import Relational
 
@@ -54,7 +54,7 @@ class LargeHypothesis:
             chunk = slice(start, start + size)
             queries = self._in_span(self.convert(query_features[:, chunk], "query"))
             targets = classes[0, chunk].to(queries.device)
-            parts = first_answer_parts(self.reading, queries, targets)
+            parts = first_answer_contributions(self.reading, queries, targets)
             if self.committee is not None:
                 first = self.reading.scores(queries)
                 added = self.committee.contributions(queries, first, targets)

@@ -63,6 +63,8 @@ class Normalisation(StrEnum):
     """Leave features unchanged."""
 
 
+GRADIENT_MEMORY = 4
+"""Memory for the gradients of an answer, as a multiple of that for the answer."""
 MAX_SCALED = 1e6
 """Scaled features are clamped to this, so that their squares stay finite."""
 

@@ -41,7 +41,7 @@ from unitail.nn.episode_model import FeatureScale, Normalisation
 
 MAX_DEVIATIONS = 8.0
 """Standardised cosines are clamped to this."""
-CHUNK, MIN_CHUNK_ROWS = 2**17, 8
+COORDINATES_AT_ONCE, MIN_CHUNK_ROWS = 2**17, 8
 """Number of coordinates that a CPU compares at once, and the fewest vectors."""
 MIN_UNIT = 64
 """A unit below this many times the rounding of 1 counts as zero."""
@@ -331,7 +331,9 @@ class Geometry:
         """Compare other vectors (B, rows, d_T) with the seen ones."""
         rows = features.shape[1]
         if features.device.type == "cpu":  # chunks that fit into caches, without new pages for each
-            rows = max(MIN_CHUNK_ROWS, CHUNK // (features.shape[0] * features.shape[2]))
+            rows = max(
+                MIN_CHUNK_ROWS, COORDINATES_AT_ONCE // (features.shape[0] * features.shape[2])
+            )
         chunks = torch.split(features, rows, dim=1)
         measured = [self._measure(self.normalise(chunk)) for chunk in chunks]
         cosines, distances = measured[0]

@@ -35,7 +35,7 @@ from unitail.relational.regressions import (
     stack_kernels,
 )
 from unitail.relational.relations import Frame, largest_score
-from unitail.relational.weighing import Weights
+from unitail.relational.weighing import CandidateWeights
 
 NODES = 4
 """Number of nodes of the Gauss-Legendre quadrature."""
@@ -45,7 +45,7 @@ Correction = Callable[[Tensor], Tensor]
 
 
 def contributions(
-    frame: Frame, weights: Weights, features: Tensor, classes: Tensor, correct: Correction
+    frame: Frame, weights: CandidateWeights, features: Tensor, classes: Tensor, correct: Correction
 ) -> Tensor:
     """Return what labelled rows add to the scores of classes (B, m) for queries (B, m, d_T)."""
     values = _first_answer(frame, weights, features, classes)
@@ -65,7 +65,9 @@ def integrated_slopes(correct: Correction, ones: Tensor, classes: Tensor) -> Ten
     return slopes
 
 
-def _first_answer(frame: Frame, weights: Weights, features: Tensor, classes: Tensor) -> Tensor:
+def _first_answer(
+    frame: Frame, weights: CandidateWeights, features: Tensor, classes: Tensor
+) -> Tensor:
     """Return what rows add to the first answer: (B, m, n)."""
     row_weights, targets = _weights_and_targets(frame, features)
     scores = row_weights @ targets / frame.units  # (B, candidates, m, K)

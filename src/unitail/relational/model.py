@@ -33,7 +33,7 @@ from unitail.relational.influence import contributions
 from unitail.relational.joint_share import joint_share, share_by_size
 from unitail.relational.regressions import NUM_CANDIDATES, NUM_OPERATORS, are_many, constants
 from unitail.relational.relations import Frame, LabelFreeFit, Relations, relate
-from unitail.relational.weighing import Weighing, Weights
+from unitail.relational.weighing import CandidateWeights, Weighing
 
 UNKNOWN_DEVIATION = 0.5
 """Standard deviation at initialisation of the state that queries start from."""
@@ -56,7 +56,7 @@ class Seen:
     """One-hot, (B, n, K)."""
     size: Tensor
     """Embedding of the size of the episode, for the blocks: (B, context_dim)."""
-    weights: Weights
+    weights: CandidateWeights
     """Weights of the candidates in the first answer, and the strength of its correction."""
     layers: tuple[LayerCache, ...] = ()
     """Caches of all blocks, or of the first ones."""
@@ -318,7 +318,7 @@ class Relational(EpisodeModel[NoDraw, ReadRelations]):
             states = block.update(states, layers[-1], relations, class_list)
         return states, layers
 
-    def _scores(self, states: Tensor, candidates: Tensor, weights: Weights) -> Tensor:
+    def _scores(self, states: Tensor, candidates: Tensor, weights: CandidateWeights) -> Tensor:
         """Add the correction from final states (B, m, K, width) to the first answer: (B, m, K)."""
         return weights.first_answer(candidates) + weights.strength * self.correction(states)
 

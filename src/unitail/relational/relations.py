@@ -57,7 +57,7 @@ def cosine(centre: Centre) -> Channel:
     return lambda compared: STRETCH * compared.cosines[centre]
 
 
-def unusual_cosine(centre: Centre) -> Channel:
+def standardised_cosine(centre: Centre) -> Channel:
     """Return the channel of cosines at a centre, standardised within the episode."""
     return lambda compared: compared.standardised(centre)
 
@@ -74,13 +74,13 @@ def same(compared: Comparison) -> Tensor:
 
 SHIFT_INVARIANT: tuple[Channel, ...] = (
     cosine(Centre.MEAN),
-    unusual_cosine(Centre.MEAN),
+    standardised_cosine(Centre.MEAN),
     closeness,
     same,
 )
 FROM_ORIGIN: tuple[Channel, ...] = (
     cosine(Centre.ORIGIN),
-    unusual_cosine(Centre.ORIGIN),
+    standardised_cosine(Centre.ORIGIN),
     cosine(Centre.SHRUNK),
 )
 

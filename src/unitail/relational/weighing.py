@@ -48,9 +48,9 @@ MAX_SHOTS = 50
 MAX_PRIOR = 4.0
 """Bound of |beta| and |tau|."""
 FIRST_FAVOURITE = 1
-"""Candidate with the largest b before training, the logistic regression of medium penalty; ..."""
+"""Candidate with the largest b before training: the logistic regression of medium penalty."""
 FIRST_LEAD = 2.0
-"""... and that b; all others are 0."""
+"""b of the first favourite, before training; all others are 0."""
 FIRST_TRUST = 0.3
 """a, before training."""
 STATISTICS_SCALE = 0.5
@@ -175,7 +175,7 @@ def _shape_statistics(compared: Comparison, labels: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True, eq=False)
-class Weights:
+class CandidateWeights:
     """Weights of a task's candidates, and the strength of the correction."""
 
     factors: Tensor
@@ -211,7 +211,9 @@ class Weighing(nn.Module):
         nn.init.zeros_(self.last.weight)
         nn.init.zeros_(self.last.bias)
 
-    def forward(self, evidence: Evidence, shots: float, ways: int, *, missing: int = 0) -> Weights:
+    def forward(
+        self, evidence: Evidence, shots: float, ways: int, *, missing: int = 0
+    ) -> CandidateWeights:
         """Weigh the candidates of tasks with `shots` labelled rows per class on average.
 
         The first `missing` candidates get weight 0; their evidence is a copy of another's.
@@ -230,4 +232,4 @@ class Weighing(nn.Module):
         fitted = torch.sigmoid(self.heed) * evidence.log_temperature.to(dtype)  # r log T
         factors = w * (self.log_scale + tau + fitted).exp()
         fade = min(1.0, MAX_SHOTS / shots)
-        return Weights(factors, 2 * fade * torch.sigmoid(strength).unsqueeze(2))
+        return CandidateWeights(factors, 2 * fade * torch.sigmoid(strength).unsqueeze(2))

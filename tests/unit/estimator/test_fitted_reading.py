@@ -47,7 +47,7 @@ def test_only_relations_of_bounded_width_are_read_whole() -> None:
 
 def test_the_order_of_rows_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Evidence is heard from few of them, and half of the rows have a copy of another class."""
-    monkeypatch.setattr("unitail.relational.large.first_answer.MAX_ASKED", 20)
+    monkeypatch.setattr("unitail.relational.large.first_answer.MAX_EVIDENCE_ROWS", 20)
     rows, labels = np.concatenate([X, X[:60]]), np.concatenate([Y, Y[:60][::-1]])
     expected = large(precision="double").fit(rows, labels).predict_proba(ASKED)
     for seed in range(3):
@@ -134,7 +134,7 @@ def test_pools_and_joint_answers_are_of_reduced_supports() -> None:
 
 
 def test_any_number_of_classes_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unitail.relational.large.shortlist.MANY_WAYS", 10)
+    monkeypatch.setattr("unitail.relational.large.shortlist.MAX_UNLISTED_WAYS", 10)
     monkeypatch.setattr(reading, "MAX_PAIRED_WAYS", 10)
     monkeypatch.setattr(reading, "MAX_STATES", 100)
     labels = np.arange(90) % 15

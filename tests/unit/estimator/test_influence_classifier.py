@@ -138,7 +138,7 @@ def test_rows_that_were_averaged_share_in_what_their_centre_adds(
 def test_large_supports_say_what_pairs_of_rows_say(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of many rows, and of many classes."""
     pairs, large = fitted().influence(ASKED), [fitted(max_support=9)]
-    monkeypatch.setattr("unitail.relational.large.shortlist.MANY_WAYS", 2)
+    monkeypatch.setattr("unitail.relational.large.shortlist.MAX_UNLISTED_WAYS", 2)
     monkeypatch.setattr("unitail.estimator.fitted.MAX_PAIRED_WAYS", 2)
     for classifier in (*large, fitted()):
         assert isinstance(classifier.fitted_.hypothesis, LargeHypothesis)

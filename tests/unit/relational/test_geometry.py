@@ -52,7 +52,7 @@ def test_cosines_are_seen_from_their_centre(centre: Centre) -> None:
 def test_chunks_of_vectors_are_compared_as_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     geometry, _ = Geometry.of(vectors(7, 40), GeometrySettings(limit=2.5))
     whole = geometry.compare(vectors(8, 40, seed=1))
-    monkeypatch.setattr(module, "CHUNK", 3 * 2 * 40)
+    monkeypatch.setattr(module, "COORDINATES_AT_ONCE", 3 * 2 * 40)
     monkeypatch.setattr(module, "MIN_CHUNK_ROWS", 1)
     chunks = geometry.compare(vectors(8, 40, seed=1))
     torch.testing.assert_close(chunks.cosines, whole.cosines)

@@ -5,7 +5,13 @@ from torch import Tensor
 
 from unitail.randomness import stream
 from unitail.relational.regressions import NUM_CANDIDATES
-from unitail.relational.weighing import MAX_SHOTS, Evidence, Weighing, Weights, num_statistics
+from unitail.relational.weighing import (
+    MAX_SHOTS,
+    CandidateWeights,
+    Evidence,
+    Weighing,
+    num_statistics,
+)
 
 EPISODES = 2
 
@@ -72,5 +78,5 @@ def test_the_correction_fades_beyond_the_shots_of_training() -> None:
 def test_the_first_answer_adds_up_scores() -> None:
     factors = torch.randn(2, 3, generator=stream(0))
     candidates = torch.randn(2, 3, 5, 4, generator=stream(1))
-    answer = Weights(factors, torch.ones(2, 1, 1)).first_answer(candidates)
+    answer = CandidateWeights(factors, torch.ones(2, 1, 1)).first_answer(candidates)
     torch.testing.assert_close(answer, torch.einsum("bc,bcrk->brk", factors, candidates))

@@ -13,6 +13,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
+from unitail.nn.episode_model import GRADIENT_MEMORY
 from unitail.relational.class_lists import FewClasses, most_promising
 from unitail.relational.influence import integrated_slopes
 from unitail.relational.large import shortlist
@@ -20,7 +21,7 @@ from unitail.relational.large.first_answer import LargeReading
 from unitail.relational.large.members import Members
 from unitail.relational.large.moments import LabelledRows
 from unitail.relational.large.shortlist import (
-    ASKED,
+    LISTED_PER_QUERY,
     FewClassesCache,
     cache_few,
     num_known,
@@ -30,13 +31,12 @@ from unitail.relational.model import Relational
 from unitail.relational.weighing import MAX_SHOTS
 
 MAX_MEMBERS, MAX_PAIRS = 4000, 2**24
-"""Largest number of members, and of members times rows, ..."""
+"""Largest number of members, and usually of members times rows."""
 MORE_PAIRS = 4
-"""... or up to this many times that where classes have few rows and corrections do not fade."""
+"""Where classes have few rows, and corrections do not fade, members times rows may be up to this
+many times `MAX_PAIRS`."""
 MIN_SHARE = 0.002
 """A correction with a smaller factor is not computed."""
-SLOPES = 4
-"""Memory for the gradients of answers, about this many times that for the answers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ class Committee:
             return None
         members = Members.of(reading, len(rows.features))
         class_scores = torch.zeros(len(members), ways).to(rows.features)
-        if ways > shortlist.MANY_WAYS:
+        if ways > shortlist.MAX_UNLISTED_WAYS:
             pieces = torch.split(rows.features, members.chunk(1))
             first = (reading.scores(piece, roughly=True) for piece in pieces)
             near = (members.nearest(piece, rows) for piece in pieces)
@@ -72,7 +72,7 @@ class Committee:
     @torch.no_grad()
     def correct(self, queries: Tensor, first: Tensor) -> Tensor:
         """Correct first answers (m, K) to queries (m, d_T)."""
-        size = self.members.chunk(_num_listed(ASKED, first.shape[1]))
+        size = self.members.chunk(_num_listed(LISTED_PER_QUERY, first.shape[1]))
         pairs = zip(torch.split(queries, size), torch.split(first, size), strict=True)
         return torch.cat([answers + self.correction(each, answers) for each, answers in pairs])
 
@@ -95,13 +95,14 @@ class Committee:
 
     def _shortlist(self, queries: Tensor, first: Tensor) -> FewClasses:
         ways = first.shape[1]
-        if ways > shortlist.MANY_WAYS:
+        if ways > shortlist.MAX_UNLISTED_WAYS:
             first = most_promising(first, self.members.nearest(queries, self.rows))
-        return FewClasses.best(first[None], _num_listed(ASKED, ways))
+        return FewClasses.best(first[None], _num_listed(LISTED_PER_QUERY, ways))
 
     def contributions(self, queries: Tensor, first: Tensor, classes: Tensor) -> Tensor:
         """Return what each member adds to the correction of classes (m,): (m, c)."""
-        size = max(1, self.members.chunk(_num_listed(ASKED, first.shape[1])) // SLOPES)
+        listed = _num_listed(LISTED_PER_QUERY, first.shape[1])
+        size = max(1, self.members.chunk(listed) // GRADIENT_MEMORY)
         parts = (torch.split(each, size) for each in (queries, first, classes))
         return torch.cat([self._contributions(*part) for part in zip(*parts, strict=True)])
 
@@ -121,7 +122,7 @@ def num_members(rows: int, ways: int) -> int:
 
 def _num_listed(limit: int, ways: int) -> int:
     """Return how many classes have a state of their own: all, unless classes are many."""
-    return limit if ways > shortlist.MANY_WAYS else ways
+    return limit if ways > shortlist.MAX_UNLISTED_WAYS else ways
 
 
 def _read(

@@ -6,6 +6,8 @@ as many passes, so the cost is counted instead.
 
 from dataclasses import dataclass
 
+from unitail.relational.config import RelationalConfig
+from unitail.relational.geometry import Centre
 from unitail.relational.large.committee import num_members
 from unitail.relational.large.first_answer import (
     COSINES,
@@ -13,11 +15,11 @@ from unitail.relational.large.first_answer import (
     is_sparse,
     num_evidence_rows,
 )
-from unitail.relational.large.gaussians import GAUSSIANS, NEAR, QUERIES, num_inducing
-from unitail.relational.large.moments import CHUNK
+from unitail.relational.large.gaussians import GAUSSIANS, NEAR, SOLVED_AT_ONCE, num_inducing
+from unitail.relational.large.moments import NUMBERS_AT_ONCE
 from unitail.relational.large.neighbours import CELLS as INDEX_CELLS
 from unitail.relational.large.neighbours import MAX_SEARCHED, PROBES
-from unitail.relational.large.shortlist import ASKED, MANY_WAYS, num_known
+from unitail.relational.large.shortlist import LISTED_PER_QUERY, MAX_UNLISTED_WAYS, num_known
 from unitail.relational.regressions import (
     LOGISTIC_STEPS,
     NUM_CANDIDATES,
@@ -25,8 +27,7 @@ from unitail.relational.regressions import (
     NUM_OPERATORS,
 )
 
-CENTRES, BLOCKS, CARRIERS, VALUES = 4, 3, 9, 4
-"""Sizes of the shipped model: centres, blocks, heads and operators, and the width of values."""
+CENTRES = len(Centre)
 STATE, PAIR = 25_000, 16
 """Operations of a block per state, and numbers per pair of members."""
 SEEN = 12
@@ -48,7 +49,14 @@ class LargeCost:
 
 
 def large_cost(
-    rows: int, width: int, ways: int, queries: int, *, at_once: int, itemsize: int
+    config: RelationalConfig,
+    rows: int,
+    width: int,
+    ways: int,
+    queries: int,
+    *,
+    at_once: int,
+    itemsize: int,
 ) -> LargeCost:
     """Return the cost of reading `rows` rows and answering `queries` queries, `at_once` at a time.
 
@@ -65,10 +73,10 @@ def large_cost(
     moved = itemsize * rows * (passes * SEEN * width + steps_moved)
     parts = [
         _gaussians(rows, width, ways, queries),
-        _committee(rows, width, ways, queries, min(queries, at_once)),
+        _committee(config, rows, width, ways, queries, min(queries, at_once)),
     ]
 
-    chunk = min(rows, CHUNK // max(width, ways))
+    chunk = min(rows, NUMBERS_AT_ONCE // max(width, ways))
     seen = SEEN * chunk * width * itemsize + SCORES * chunk * logistic * ways * itemsize
     kept = 8 * width**2 * (CENTRES + 4 * max(1, logistic)) + 8 * CENTRES * ways * width
     solutions = NUM_CANDIDATES * width * ways * itemsize
@@ -110,7 +118,7 @@ def _gaussians(rows: int, width: int, ways: int, queries: int) -> _Part:
     searched = rows if rows <= MAX_SEARCHED else rows * PROBES / INDEX_CELLS
     near = 2.0 * NEAR**2 * (inducing + width) + NEAR**3
     read = count * (3.0 * rows * inducing**2 + 2.0 * rows * inducing * width + inducing**3)
-    local = QUERIES * NEAR * (NEAR * 4 + inducing + width * 3)
+    local = SOLVED_AT_ONCE * NEAR * (NEAR * 4 + inducing + width * 3)
     return _Part(
         operations=read + local_queries * (2.0 * searched * width + near + inducing**2),
         moved=count * 6.0 * rows * inducing,
@@ -119,17 +127,22 @@ def _gaussians(rows: int, width: int, ways: int, queries: int) -> _Part:
     )
 
 
-def _committee(rows: int, width: int, ways: int, queries: int, at_once: int) -> _Part:
-    """Return the cost of the blocks, for the shipped model."""
+def _committee(
+    config: RelationalConfig, rows: int, width: int, ways: int, queries: int, at_once: int
+) -> _Part:
+    """Return the cost of the blocks."""
+    blocks, values = config.layers, (config.heads + NUM_OPERATORS) * config.value_dim
     members = num_members(rows, ways)
-    known, listed = (ways, ways) if ways <= MANY_WAYS else (num_known(members) + 1, ASKED + 1)
+    known, listed = ways, ways
+    if ways > MAX_UNLISTED_WAYS:
+        known, listed = num_known(members) + 1, LISTED_PER_QUERY + 1
     pairs, states = members**2, members * known
     inverses = NUM_OPERATORS * (width**3 if members < rows else 0) + members**3
-    blocks = BLOCKS * (states + queries * listed) * STATE
-    attention = BLOCKS * 2.0 * CARRIERS * (members + queries) * members * VALUES * known
+    updates = blocks * (states + queries * listed) * STATE
+    attention = blocks * 2.0 * values * (members + queries) * members * known
     return _Part(
-        operations=inverses + 2.0 * (1 + NUM_OPERATORS) * pairs * width + blocks + attention,
+        operations=inverses + 2.0 * (1 + NUM_OPERATORS) * pairs * width + updates + attention,
         moved=pairs * PAIR * 2.0 + (states + queries * listed) * STATE / 40,
-        kept=pairs + NUM_OPERATORS * width**2 + BLOCKS * states * CARRIERS * VALUES,
+        kept=pairs + NUM_OPERATORS * width**2 + blocks * states * values,
         at_once=pairs * PAIR + states * 300 + at_once * members,
     )

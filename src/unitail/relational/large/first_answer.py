@@ -13,10 +13,10 @@ the same numbers as there, step by step, as a test checks. Gaussian kernels have
 own (`gaussians.py`). Evidence comes from some of the rows, the first of a random order. The
 correction by the blocks is in `committee.py`.
 
-With more than `FEW_WAYS` classes and few labels of each, there are no logistic regressions and only
-one Gaussian kernel, unless columns are few. Beyond `MAX_SOFTMAX` rows times classes there are no
-logistic regressions either. The network of `weighing.py` still needs their evidence as input:
-it gets that of the ridge regression on the same cosines, and that of the one Gaussian kernel. The
+With more than `SPARSE_WAYS` classes and few labels of each, there are no logistic regressions and
+only one Gaussian kernel, unless columns are few. Beyond `MAX_SOFTMAX` rows times classes there are
+no logistic regressions either. The network of `weighing.py` still needs their evidence as input: it
+gets that of the ridge regression on the same cosines, and that of the one Gaussian kernel. The
 missing candidates have weight 0.
 
 So every row counts, class shares are those of the support, and memory grows with d_T^2 + d_T K.
@@ -45,21 +45,21 @@ from unitail.relational.regressions import (
     row_penalties,
 )
 from unitail.relational.relations import MIN_UNIT, largest_score
-from unitail.relational.weighing import Weighing, Weights, evidence_from_scores
+from unitail.relational.weighing import CandidateWeights, Weighing, evidence_from_scores
 
-MAX_ASKED, SOME_ASKED, MIN_ASKED = 4000, 1000, 200
-"""Number of labelled rows for evidence: the first with few rows, the second with many rows, the
-third with many classes, ..."""
-MAX_ASKED_PAIRS, MAX_ASKED_STATES = 2**24, 2**19
-"""... so that this number times rows, or times classes, stays at or below about these."""
+MAX_EVIDENCE_ROWS, SOME_EVIDENCE_ROWS, MIN_EVIDENCE_ROWS = 4000, 1000, 200
+"""Number of labelled rows for evidence: with few rows, with many rows, with many classes."""
+MAX_EVIDENCE_PAIRS, MAX_EVIDENCE_STATES = 2**24, 2**19
+"""What decides between these numbers: about the largest number of rows for evidence times all rows,
+and times classes."""
 MAX_SOFTMAX = 2**27
 """Largest number of rows times classes with logistic regressions, which take 20 passes."""
-FEW_WAYS, FEW_SHOTS = 100, 8
-"""With more classes than the first, and fewer labels per class than the second, there are fewer
-regressions, ..."""
-FEW_ROWS, MAX_PRODUCTS = 6, 2**29
-"""... if rows are at most the first times columns, or rows times columns times classes exceed
-the second."""
+SPARSE_WAYS, SPARSE_SHOTS = 100, 8
+"""With more classes than the first, and fewer labels per class than the second, there may be fewer
+regressions (`is_sparse`)."""
+SPARSE_ROWS, MAX_PRODUCTS = 6, 2**29
+"""There are, if rows are at most the first times columns, or rows times columns times classes
+exceed the second."""
 MIN_WEIGHT = 1e-4
 """Candidates with a smaller share of the weight are dropped."""
 COSINES = tuple(
@@ -88,7 +88,7 @@ class LargeReading:
     gaussians: Gaussians
     units: Tensor
     """Root mean squares of the candidates' scores, (candidates, 1, 1)."""
-    weights: Weights
+    weights: CandidateWeights
 
     @classmethod
     @torch.no_grad()
@@ -185,8 +185,8 @@ def is_sparse(rows: int, ways: int, width: int) -> bool:
 
     With many rows in few columns, logistic regressions are the best candidates and cost little.
     """
-    few_labels = ways > FEW_WAYS and rows < FEW_SHOTS * ways
-    return few_labels and (rows <= FEW_ROWS * width or rows * ways * width > MAX_PRODUCTS)
+    few_labels = ways > SPARSE_WAYS and rows < SPARSE_SHOTS * ways
+    return few_labels and (rows <= SPARSE_ROWS * width or rows * ways * width > MAX_PRODUCTS)
 
 
 def has_logistic(rows: int, ways: int, width: int) -> bool:
@@ -196,8 +196,8 @@ def has_logistic(rows: int, ways: int, width: int) -> bool:
 
 def num_evidence_rows(rows: int, ways: int) -> int:
     """Return the number of rows for evidence."""
-    by_rows = min(MAX_ASKED, max(SOME_ASKED, MAX_ASKED_PAIRS // rows))
-    return min(rows, by_rows, max(MIN_ASKED, MAX_ASKED_STATES // ways))
+    by_rows = min(MAX_EVIDENCE_ROWS, max(SOME_EVIDENCE_ROWS, MAX_EVIDENCE_PAIRS // rows))
+    return min(rows, by_rows, max(MIN_EVIDENCE_ROWS, MAX_EVIDENCE_STATES // ways))
 
 
 def _ridge(rows: LabelledRows, moments: Moments, count: int) -> tuple[Tensor, Tensor, Tensor]:

@@ -36,11 +36,11 @@ GAUSSIANS = tuple(
 """Gaussian kernels: index among the ridge regressions, sharpness, penalty."""
 MAX_SOLVED = 4096
 """Largest number of rows for an exact solution."""
-MAX_INDUCING, MIN_INDUCING, MAX_FEATURES = 2048, 16, 2**25
+MAX_INDUCING, MIN_INDUCING, MAX_PHI = 2048, 16, 2**25
 """Largest and smallest number of rows in Z, and largest number of elements of all phi."""
 NEAR = 128
 """Number of rows in a neighbourhood."""
-CHUNK, QUERIES = 2**22, 32
+KERNEL_AT_ONCE, SOLVED_AT_ONCE = 2**22, 32
 """Elements of kernels at once, and queries whose neighbourhoods are solved at once."""
 JITTER = {torch.float32: 1e-5, torch.float64: 1e-10}
 """Added to the diagonal of G_ZZ, so that its Cholesky factor exists."""
@@ -104,7 +104,7 @@ class SparseRidge:
     sharpness: float
     root: Tensor
     """L, (M, M)."""
-    features: Tensor
+    phi: Tensor
     """phi of all rows, (n, M)."""
     noise: Tensor
     """D, (n, 1)."""
@@ -122,24 +122,24 @@ class SparseRidge:
         inducing = rows.features[:count] - centre
         squares = squared_distances(inducing.double(), inducing.double())
         root = factorise(regular_gram(squares, sharpness, JITTER[dtype])).to(dtype)
-        features = torch.empty(len(rows.features), count).to(rows.features)
+        all_phi = torch.empty(len(rows.features), count).to(rows.features)
         noise = torch.empty(len(rows.features), 1).to(rows.features)
         products = torch.eye(count, dtype=torch.float64, device=root.device)
         sums = torch.zeros(rows.ways, count, dtype=torch.float64, device=root.device)
-        size = max(1, CHUNK // count)
+        size = max(1, KERNEL_AT_ONCE // count)
         for start in range(0, len(rows.features), size):
             chunk = slice(start, start + size)
             kernel = squared_distances(inducing, rows.features[chunk] - centre)
             kernel = torch.exp(-sharpness * kernel)
             phi = torch.linalg.solve_triangular(root, kernel, upper=False).mT
             noise[chunk] = penalty + (1 - phi.pow(2).sum(dim=1, keepdim=True)).clamp_min(0)
-            features[chunk] = phi
+            all_phi[chunk] = phi
             weighted = phi / noise[chunk]
             products += (weighted.mT @ phi).double()
             sums.index_add_(0, rows.class_indices[chunk], weighted.double())
         inverse = invert(products)
         solution = inverse @ (sums - sums.sum(dim=0) / rows.ways).mT
-        parts = (root, features, noise, inverse.to(dtype), solution.to(dtype))
+        parts = (root, all_phi, noise, inverse.to(dtype), solution.to(dtype))
         return cls(rows, sharpness, *parts)
 
     def left_out(self, num_left_out: int, near: Tensor) -> Tensor:
@@ -147,7 +147,7 @@ class SparseRidge:
 
         `near` are the indices of the rows near to those of them that are not in Z.
         """
-        phi, inducing = self.features[:num_left_out], len(self.root)
+        phi, inducing = self.phi[:num_left_out], len(self.root)
         leverage = ((phi @ self.inverse) * phi).sum(dim=1, keepdim=True) / self.noise[:num_left_out]
         labels = self.rows.centred_labels(num_left_out)
         scores = (phi @ self.solution - leverage * labels) / (1 - leverage)
@@ -159,26 +159,26 @@ class SparseRidge:
     def scores(self, around: Surroundings) -> Tensor:
         """Score the classes for queries: (m, K)."""
         assert around.near is not None
-        phi = self._features(around)
+        phi = self._phi(around)
         return phi @ self.solution + self._from_near(around.queries, phi, around.near)
 
     def row_weights(self, around: Surroundings) -> Tensor:
         """Return the weight of each row's centred label in the scores: (m, n)."""
         assert around.near is not None
-        phi = self._features(around)
+        phi = self._phi(around)
         rho, from_near = self._rho(around.queries, phi, around.near)
-        row_weights = (phi - from_near) @ self.inverse @ (self.features / self.noise).mT
+        row_weights = (phi - from_near) @ self.inverse @ (self.phi / self.noise).mT
         return row_weights.scatter_add_(1, around.near, rho)
 
-    def _features(self, around: Surroundings) -> Tensor:
+    def _phi(self, around: Surroundings) -> Tensor:
         kernel = torch.exp(-self.sharpness * around.squares).mT
-        features: Tensor = torch.linalg.solve_triangular(self.root, kernel, upper=False)
-        return features.mT
+        phi: Tensor = torch.linalg.solve_triangular(self.root, kernel, upper=False)
+        return phi.mT
 
     def _from_near(self, queries: Tensor, phi: Tensor, near: Tensor) -> Tensor:
         pieces = []
-        for start in range(0, len(queries), QUERIES):
-            chunk = slice(start, start + QUERIES)
+        for start in range(0, len(queries), SOLVED_AT_ONCE):
+            chunk = slice(start, start + SOLVED_AT_ONCE)
             rows = near[chunk]
             rho, from_near = self._rho(queries[chunk], phi[chunk], rows)
             # rho' Y_N with centred labels, without one-hot rows.
@@ -189,7 +189,7 @@ class SparseRidge:
 
     def _rho(self, queries: Tensor, phi: Tensor, near: Tensor) -> tuple[Tensor, Tensor]:
         """Return rho for the rows near to queries, (m, k), and rho' Phi_N, (m, M)."""
-        rows, row_phi = self.rows.features[near], self.features[near]  # (m, k, d_T), (m, k, M)
+        rows, row_phi = self.rows.features[near], self.phi[near]  # (m, k, d_T), (m, k, M)
         to_query = (rows - queries.unsqueeze(1)).pow(2).sum(dim=2, keepdim=True)
         rows = rows - rows.mean(dim=1, keepdim=True)  # less rounding, however far x is
         lengths = rows.pow(2).sum(dim=2, keepdim=True)
@@ -267,7 +267,7 @@ class Gaussians:
 
 def num_inducing(rows: int) -> int:
     """Return M, the number of inducing points, or 0 for an exact solution."""
-    return 0 if rows <= MAX_SOLVED else min(MAX_INDUCING, max(MIN_INDUCING, MAX_FEATURES // rows))
+    return 0 if rows <= MAX_SOLVED else min(MAX_INDUCING, max(MIN_INDUCING, MAX_PHI // rows))
 
 
 def squared_distances(queries: Tensor, rows: Tensor) -> Tensor:

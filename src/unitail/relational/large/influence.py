@@ -23,7 +23,7 @@ from unitail.relational.regressions import LOGISTIC_PENALTIES, NUM_LOGISTIC, row
 
 
 @torch.no_grad()
-def first_answer_parts(reading: LargeReading, queries: Tensor, classes: Tensor) -> Tensor:
+def first_answer_contributions(reading: LargeReading, queries: Tensor, classes: Tensor) -> Tensor:
     """Return what each row adds to the first answer for classes (m,): (m, n)."""
     rows, directions = reading.rows, reading.moments.directions(queries)
     labels = (rows.class_indices == classes.unsqueeze(1)).to(queries) - 1 / rows.ways  # (m, n)

@@ -28,7 +28,7 @@ from unitail.relational.relations import Relations, stack_channels
 
 DIRECTED = (Centre.MEAN, Centre.SHRUNK)
 """The first centres, whose cosines operators use."""
-NUMBERS, MIN_CHUNK, STATES = 2**18, 8, 32
+PAIRS_AT_ONCE, MIN_ROWS_AT_ONCE, STATES = 2**18, 8, 32
 """Number of pairs of rows that are related at once, for caches; the fewest rows; the number of
 pairs that take as much memory as the state of a row for one class."""
 
@@ -76,7 +76,7 @@ class Members:
 
     def chunk(self, states: int) -> int:
         """Return how many rows with this many states each are processed at once."""
-        return max(MIN_CHUNK, NUMBERS // max(len(self), STATES * states))
+        return max(MIN_ROWS_AT_ONCE, PAIRS_AT_ONCE // max(len(self), STATES * states))
 
     def nearest(self, queries: Tensor, rows: LabelledRows) -> Tensor:
         """Return the largest cosine of queries (m, d_T) with a member of each class: (m, K)."""

@@ -28,8 +28,8 @@ from unitail.relational.geometry import (
 )
 from unitail.relational.weighing import MIN_SQUARE
 
-CHUNK = 2**22
-"""Number of elements of rows in a chunk."""
+NUMBERS_AT_ONCE = 2**22
+"""Number of elements of rows, or of their scores, in a chunk."""
 ALL_CENTRES = tuple(Centre)
 
 
@@ -49,7 +49,8 @@ class LabelledRows:
 
     def split(self, values: Tensor) -> tuple[Tensor, ...]:
         """Split values (n, ...) into the chunks of rows."""
-        return torch.split(values, max(1, CHUNK // max(self.features.shape[1], self.ways)))
+        size = NUMBERS_AT_ONCE // max(self.features.shape[1], self.ways)
+        return torch.split(values, max(1, size))
 
     def first(self, count: int) -> "LabelledRows":
         """Return the first rows."""

@@ -13,13 +13,13 @@ import torch
 from torch import Tensor
 
 from unitail.errors import MissingExtra, optional
-from unitail.relational.large.moments import CHUNK
+from unitail.relational.large.moments import NUMBERS_AT_ONCE
 
 MAX_SEARCHED = 200_000
 """Largest number of rows with an exhaustive search in any case."""
 CELLS, PROBES = 1024, 32
 """Number of cells of the index, and of those that are searched."""
-ASKED = 256
+QUERIES_AT_ONCE = 256
 """Number of queries that are compared with all rows at once."""
 TRAINED = 64
 """Rows per cell that the index is trained on."""
@@ -57,7 +57,7 @@ class Neighbourhoods:
         return nearest[~is_query].view(len(nearest), count)
 
     def _chunks(self) -> tuple[Tensor, ...]:
-        return torch.split(self.features, max(1, CHUNK // self.features.shape[1]))
+        return torch.split(self.features, max(1, NUMBERS_AT_ONCE // self.features.shape[1]))
 
     @cached_property
     def _squares(self) -> tuple[Tensor, ...]:
@@ -65,7 +65,8 @@ class Neighbourhoods:
 
     def _search(self, queries: Tensor, count: int) -> Tensor:
         """Search all rows for some queries at a time."""
-        return torch.cat([self._search_for(each, count) for each in torch.split(queries, ASKED)])
+        chunks = torch.split(queries, QUERIES_AT_ONCE)
+        return torch.cat([self._search_for(chunk, count) for chunk in chunks])
 
     def _search_for(self, queries: Tensor, count: int) -> Tensor:
         """Search all rows in chunks."""

@@ -19,14 +19,14 @@ from unitail.relational.block import FusedBlock, log_shares
 from unitail.relational.class_lists import FewClasses
 from unitail.relational.relations import Relations
 
-MANY_WAYS = 100
-"""Beyond this many classes rows have states for a few of them."""
-ASKED, MIN_KNOWN, MAX_KNOWN, MAX_KNOWN_STATES = 32, 8, 32, 2**14
+MAX_UNLISTED_WAYS = 100
+"""Largest number of classes for all of which rows have states; beyond, for a few of them."""
+LISTED_PER_QUERY, MIN_KNOWN, MAX_KNOWN, MAX_KNOWN_STATES = 32, 8, 32, 2**14
 """Number of listed classes of a query; smallest and largest number of a labelled row, such that all
 labelled rows together have about the last number of states."""
 CROWDED = 4
 """With fewer than this many times as many classes as states, one product over all is faster."""
-MAX_MEETINGS = 2**18
+MAX_STATE_PAIRS = 2**18
 """Approximate number of pairs of states of the same class that are processed at once."""
 
 
@@ -82,7 +82,7 @@ class StatesByClass:
         """
         classes = classes.flatten()
         counts = self.counts[classes]
-        step = max(1, MAX_MEETINGS // max(1, int(counts.max())))
+        step = max(1, MAX_STATE_PAIRS // max(1, int(counts.max())))
         for start in range(0, len(classes), step):
             places = torch.arange(start, min(start + step, len(classes)), device=classes.device)
             count = counts[places]
@@ -118,7 +118,7 @@ def cache_few(
     divisor = mass.clamp_min(torch.finfo(mass.dtype).tiny)  # a class may have no row here
     v = block.values(u, torch.stack([y, y - p], dim=-1)).transpose(3, 4)
     others, above = v[:, :, :, -1], v[:, :, :, :-1] - v[:, :, :, -1:]
-    many = seen.ways > max(MANY_WAYS, CROWDED * seen.size)
+    many = seen.ways > max(MAX_UNLISTED_WAYS, CROWDED * seen.size)
     return FewClassesCache(
         seen,
         shared=torch.cat([others, above.sum(dim=3)], dim=3),

@@ -57,7 +57,7 @@ def test_a_committee_of_all_rows_answers_as_the_whole_model(
     monkeypatch.setattr(committee, "num_known", lambda _: 1)  # for more classes than these
     said = answers(rows(width=width), queries(width))
     torch.testing.assert_close(said, expected, rtol=0, atol=1e-7)
-    monkeypatch.setattr("unitail.relational.large.shortlist.MANY_WAYS", WAYS - 1)
+    monkeypatch.setattr("unitail.relational.large.shortlist.MAX_UNLISTED_WAYS", WAYS - 1)
     assert (answers(rows(width=width), queries(width)) - expected).abs().max() > 1e-5
 
 
@@ -105,9 +105,9 @@ def test_contributions_of_members_sum_to_their_effect() -> None:
 
 def test_classes_with_the_same_rows_are_answered_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     """Either both are corrected against the others, or neither."""
-    monkeypatch.setattr("unitail.relational.large.shortlist.MANY_WAYS", WAYS)
+    monkeypatch.setattr("unitail.relational.large.shortlist.MAX_UNLISTED_WAYS", WAYS)
     monkeypatch.setattr(committee, "num_known", lambda _: 3)
-    monkeypatch.setattr(committee, "ASKED", 2)
+    monkeypatch.setattr(committee, "LISTED_PER_QUERY", 2)
     once = rows(24)
     twins = LabelledRows(
         once.features.repeat(2, 1),
@@ -124,8 +124,8 @@ def test_classes_with_the_same_rows_are_answered_alike(monkeypatch: pytest.Monke
 def test_hopeful_classes_are_corrected_each_all_others_alike(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("unitail.relational.large.shortlist.MANY_WAYS", WAYS - 1)
-    monkeypatch.setattr(committee, "ASKED", 2)
+    monkeypatch.setattr("unitail.relational.large.shortlist.MAX_UNLISTED_WAYS", WAYS - 1)
+    monkeypatch.setattr(committee, "LISTED_PER_QUERY", 2)
     model, first = network(), torch.randn(5, WAYS, generator=stream(2), dtype=torch.float64)
     reading = LargeReading.of(rows(), model.weighing, origin=True)
     result = Committee.of(model, reading, torch.full((1, 1, 1), 1.0).double())

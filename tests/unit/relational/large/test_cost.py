@@ -2,9 +2,10 @@ from functools import partial
 
 import pytest
 
+from unitail.relational.config import PRESETS
 from unitail.relational.large.cost import large_cost
 
-cost = partial(large_cost, at_once=4096, itemsize=4)
+cost = partial(large_cost, PRESETS["default"], at_once=4096, itemsize=4)
 
 
 @pytest.mark.parametrize("size", ["rows", "width", "ways", "queries"])

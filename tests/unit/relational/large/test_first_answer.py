@@ -45,7 +45,7 @@ def test_candidates_and_weights_are_those_of_pairs(
     origin: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(first_answer, "MIN_WEIGHT", 0.0)
-    monkeypatch.setattr("unitail.relational.large.moments.CHUNK", 60)
+    monkeypatch.setattr("unitail.relational.large.moments.NUMBERS_AT_ONCE", 60)
     support = rows()
     reading = read(support, origin=origin)
     labels = torch.nn.functional.one_hot(support.class_indices, WAYS)[None]
@@ -75,8 +75,8 @@ def test_evidence_from_some_rows_is_much_like_that_from_all(
 ) -> None:
     support = rows(400)
     whole = read(support).scores(queries()).softmax(dim=-1)
-    monkeypatch.setattr(first_answer, "MAX_ASKED", 100)
-    monkeypatch.setattr(first_answer, "SOME_ASKED", 100)
+    monkeypatch.setattr(first_answer, "MAX_EVIDENCE_ROWS", 100)
+    monkeypatch.setattr(first_answer, "SOME_EVIDENCE_ROWS", 100)
     some = read(support).scores(queries()).softmax(dim=-1)
     assert (whole - some).abs().max() < 0.1
     assert torch.equal(some, read(support).scores(queries()).softmax(dim=-1))
@@ -95,9 +95,9 @@ def test_many_classes_with_few_labels_have_fewer_regressions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     usual = read(rows())
-    monkeypatch.setattr(first_answer, "FEW_WAYS", WAYS - 1)
-    monkeypatch.setattr(first_answer, "FEW_SHOTS", 100)
-    monkeypatch.setattr(first_answer, "FEW_ROWS", 100)
+    monkeypatch.setattr(first_answer, "SPARSE_WAYS", WAYS - 1)
+    monkeypatch.setattr(first_answer, "SPARSE_SHOTS", 100)
+    monkeypatch.setattr(first_answer, "SPARSE_ROWS", 100)
     many = read(rows())
     assert (len(many.regressions), len(many.gaussians.ridges)) == (0, 1)
     assert torch.equal(many.ridges, usual.ridges)

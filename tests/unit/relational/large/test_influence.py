@@ -9,7 +9,7 @@ from unitail.randomness import stream
 from unitail.relational.config import PRESETS
 from unitail.relational.large import first_answer, gaussians
 from unitail.relational.large.first_answer import LargeReading
-from unitail.relational.large.influence import first_answer_parts
+from unitail.relational.large.influence import first_answer_contributions
 from unitail.relational.large.moments import LabelledRows
 from unitail.relational.model import Relational
 
@@ -54,20 +54,20 @@ def test_ridge_regressions_are_sums_over_rows(
     rows = LabelledRows(support.features[0], support.class_indices[0], WAYS)
     reading = LargeReading.of(rows, network(favour).weighing, origin=True)
     queries = torch.randn(5, 6, generator=stream(1), dtype=torch.float64)
-    parts = first_answer_parts(reading, queries, CLASSES[0])
+    parts = first_answer_contributions(reading, queries, CLASSES[0])
     scores = reading.scores(queries).gather(1, CLASSES[0][:, None]).squeeze(1)
     torch.testing.assert_close(parts.sum(dim=1), scores, rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("limit", ["FEW_WAYS", "MAX_SOFTMAX"])
+@pytest.mark.parametrize("limit", ["SPARSE_WAYS", "MAX_SOFTMAX"])
 def test_fewer_regressions_are_sums_over_rows(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(first_answer, "FEW_SHOTS", 100)
-    monkeypatch.setattr(first_answer, "FEW_ROWS", 100)
+    monkeypatch.setattr(first_answer, "SPARSE_SHOTS", 100)
+    monkeypatch.setattr(first_answer, "SPARSE_ROWS", 100)
     monkeypatch.setattr(first_answer, limit, 2)
     rows = LabelledRows(task().features[0], task().class_indices[0], WAYS)
     reading = LargeReading.of(rows, network().weighing, origin=True)
     queries = torch.randn(5, 6, generator=stream(1), dtype=torch.float64)
-    parts = first_answer_parts(reading, queries, CLASSES[0])
+    parts = first_answer_contributions(reading, queries, CLASSES[0])
     scores = reading.scores(queries).gather(1, CLASSES[0][:, None]).squeeze(1)
     torch.testing.assert_close(parts.sum(dim=1), scores, rtol=0, atol=1e-9)
 
@@ -76,6 +76,6 @@ def test_rows_are_walked_over_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None
     rows = LabelledRows(task().features[0], task().class_indices[0], WAYS)
     queries = torch.randn(5, 6, generator=stream(1), dtype=torch.float64)
     reading = LargeReading.of(rows, network().weighing, origin=True)
-    whole = first_answer_parts(reading, queries, CLASSES[0])
-    monkeypatch.setattr("unitail.relational.large.moments.CHUNK", 60)
-    torch.testing.assert_close(first_answer_parts(reading, queries, CLASSES[0]), whole)
+    whole = first_answer_contributions(reading, queries, CLASSES[0])
+    monkeypatch.setattr("unitail.relational.large.moments.NUMBERS_AT_ONCE", 60)
+    torch.testing.assert_close(first_answer_contributions(reading, queries, CLASSES[0]), whole)

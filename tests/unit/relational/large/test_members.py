@@ -93,7 +93,7 @@ def test_chunks_are_smaller_the_more_members_and_states_there_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     all_members = Members.of(read(), COUNT)
-    monkeypatch.setattr(members, "NUMBERS", 100 * COUNT)
+    monkeypatch.setattr(members, "PAIRS_AT_ONCE", 100 * COUNT)
     monkeypatch.setattr(members, "STATES", 1)
     assert [all_members.chunk(states) for states in (1, COUNT, 2 * COUNT, 10**6)] == [
         100,

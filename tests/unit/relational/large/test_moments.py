@@ -19,7 +19,7 @@ def test_sums_tell_what_pairs_tell(
 ) -> None:
     from unitail.relational.weighing import _shape_statistics
 
-    monkeypatch.setattr(moments, "CHUNK", 8)
+    monkeypatch.setattr(moments, "NUMBERS_AT_ONCE", 8)
     support = rows(classes)
     geometry, compared = Geometry.of(support.features[None], GeometrySettings(origin=origin))
     labels = torch.nn.functional.one_hot(support.class_indices, 3)[None].double()

@@ -1,5 +1,6 @@
 import sys
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -14,7 +15,7 @@ def rows(count: int = 300) -> Tensor:
 
 
 def test_the_nearest_rows_are_found_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unitail.relational.large.neighbours.CHUNK", 100)
+    monkeypatch.setattr("unitail.relational.large.neighbours.NUMBERS_AT_ONCE", 100)
     support, queries = rows(), torch.randn(5, 3, generator=stream(1))
     nearest = Neighbourhoods(support, 20).nearest(queries)
     expected = torch.cdist(queries, support).topk(20, largest=False).indices
@@ -60,6 +61,21 @@ def test_where_cells_hold_too_few_all_rows_are_searched(monkeypatch: pytest.Monk
     for nearest in (some.nearest(queries), some.nearest(features[:20], places)):
         assert nearest.shape == (20, 256)
         assert all(len(set(each)) == 256 for each in nearest.tolist())
+
+
+@pytest.mark.parametrize("indices", [[0, 3, 1], [3, 1, 2]])
+def test_where_an_index_misses_the_query_the_farthest_row_is_dropped(
+    indices: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Index:
+        def search(self, queries: np.ndarray, count: int) -> tuple[None, np.ndarray]:
+            assert (len(queries), count) == (1, 3)
+            return None, np.array([indices])
+
+    monkeypatch.setattr(Neighbourhoods, "_index", Index())
+    support = rows(5)
+    nearest = Neighbourhoods(support, 2).nearest(support[:1], torch.tensor([0]))
+    assert nearest.tolist() == [[3, 1]]
 
 
 def test_without_the_extra_all_rows_are_searched(monkeypatch: pytest.MonkeyPatch) -> None:

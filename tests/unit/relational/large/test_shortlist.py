@@ -40,7 +40,7 @@ def test_a_state_for_all_but_one_class_changes_nothing(
     many: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By class and by one product; of seen rows the last two have no label."""
-    monkeypatch.setattr(shortlist, "MANY_WAYS", many)
+    monkeypatch.setattr(shortlist, "MAX_UNLISTED_WAYS", many)
     monkeypatch.setattr(shortlist, "CROWDED", 0)
     labels = torch.arange(2 * LABELLED).view(2, LABELLED) % WAYS
     one_hot = torch.nn.functional.one_hot(labels, WAYS).double()

@@ -31,7 +31,10 @@ def api_page(schema: dict[str, Any]) -> str:
         f"<h1>{title} {escape(schema['info']['version'])}</h1>"
         f"<p>{escape(schema['info'].get('summary', ''))} Machine-readable: "
         "<a href='/openapi.json'>/openapi.json</a> (OpenAPI). A refused request gets"
-        ' <code>{"error": "one sentence"}</code>.</p>' + "".join(sections) + "</html>"
+        ' <code>{"error": "one sentence"}</code>. If the server was started with a token, every'
+        " request needs the header <code>Authorization: Bearer TOKEN</code>.</p>"
+        + "".join(sections)
+        + "</html>"
     )
 
 

@@ -22,6 +22,11 @@ from unitail.web.guards import Guards
 from unitail.web.replies import Refusal
 from unitail.wording import excerpt
 
+TOKEN_SCHEME = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "The token that the server was started with; not needed if it has none.",
+}
 OPEN_PATHS = frozenset({"/health", "/ready"})
 """Paths that monitors may request without the token."""
 
@@ -77,6 +82,19 @@ def _add_pages(app: FastAPI, service: Service) -> None:
     async def page() -> HTMLResponse:
         headers = {"Content-Security-Policy": PAGE_POLICY}
         return HTMLResponse(api_page(app.openapi()), headers=headers)
+
+    describe = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        schema = describe()
+        components = schema.setdefault("components", {})
+        components["securitySchemes"] = {"token": TOKEN_SCHEME}
+        schema["security"] = [{"token": []}, {}]
+        for path in OPEN_PATHS:
+            schema["paths"][path]["get"]["security"] = []
+        return schema
+
+    app.openapi = openapi  # type: ignore[method-assign]
 
     @app.head("/health", include_in_schema=False)
     @app.get("/health", summary="Check that the server is alive", tags=["monitoring"])

@@ -114,19 +114,23 @@ class ClassSize(BaseModel):
     """A class, and the number of its examples."""
 
     label: Label
-    examples: int
+    examples: int = Field(description="The number of its examples.")
 
 
 class Classifier(BaseModel):
     """The description of a classifier."""
 
-    name: str
-    version: int
+    name: str = Field(description="Its name in the routes.")
+    version: int = Field(description="The number of this version; each change makes the next.")
     takes: str = Field(description="vectors, image, text, audio or table.")
-    encoder: str | None
+    encoder: str | None = Field(description="What makes vectors of items; null if nothing does.")
     width: int = Field(description="The width of its vectors.")
-    visibility: str
+    visibility: str = Field(description="isolated: each row is answered by itself; or joint.")
     classes: list[ClassSize]
+    versions: list[int] | None = Field(
+        None,
+        description="The versions that can be queried; told where one classifier is described.",
+    )
 
 
 class Examples(BaseModel):

@@ -13,6 +13,8 @@ from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from numpy.typing import NDArray
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
+from starlette.datastructures import FormData
+from starlette.exceptions import HTTPException
 
 from unitail.answer_defaults import COVERAGE
 from unitail.service import messages
@@ -20,14 +22,17 @@ from unitail.service.classifiers import Version
 from unitail.service.labels import label_of, places_of
 from unitail.service.limits import MAX_LABEL
 from unitail.service.questions import AnswerOptions
-from unitail.service.service import Service
+from unitail.service.service import Service, too_many
 from unitail.web.replies import JsonReply, Refusal
 
 JSON = "application/json"
 REFUSALS: dict[int | str, dict[str, Any]] = {
     status: {"model": messages.Problem, "description": text}
     for status, text in {
-        404: "There is no such classifier.",
+        401: "The server needs its token, in the header `Authorization: Bearer TOKEN`.",
+        403: "The host or origin is not allowed, or the service is read-only.",
+        404: "There is no such classifier, or class.",
+        408: "The body took too long to arrive.",
         409: "There is no such version.",
         413: "The request is too large.",
         422: "The request is invalid.",
@@ -59,6 +64,21 @@ class _Parsed(Request):
         return self.message
 
 
+class _Uploads(Request):
+    """A request whose form may hold as many files as the service allows."""
+
+    async def form(self, **_: Any) -> FormData:  # type: ignore[override] # noqa: ANN401
+        """Return the form; refuse one with too many files, or labels."""
+        limit = self.app.state.service.limits.items
+        try:
+            return await super().form(max_files=limit, max_fields=limit)
+        except HTTPException as error:
+            if not error.detail.startswith("Too many"):
+                raise
+            refusal = too_many("files", f"more than {limit:,}", limit)
+            raise HTTPException(refusal.status, str(refusal)) from error
+
+
 class JsonRoute(APIRoute):
     """A FastAPI route that takes one JSON message, or none, and parses it in a thread.
 
@@ -75,7 +95,8 @@ class JsonRoute(APIRoute):
 
         async def handle(request: Request) -> Response:
             if request.headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
-                return await handler(request)  # FastAPI refuses it unless it is a kind of JSON
+                # A form; FastAPI refuses anything else, unless it is a kind of JSON.
+                return await handler(_Uploads(request.scope, request.receive))
             body = await request.body()
             service = request.app.state.service
             parsed = _Parsed(request.scope, request.receive)
@@ -199,21 +220,25 @@ async def add_files(
     return JSONResponse(version.describe())
 
 
-@router.post("/{name}/examples/remove", summary="Remove examples")
+@router.post(
+    "/{name}/examples/remove", summary="Remove examples", response_model=messages.Classifier
+)
 async def remove_examples(
     request: Request, name: Name, forgotten: messages.Forgotten
-) -> messages.Classifier:
+) -> JSONResponse:
     """Remove examples by their places; the classifier is then as if fitted on the others."""
     service = _service(request)
     places = np.array(forgotten.places, dtype=np.int64)
     served = service.classifiers.find(name)
     async with service.in_time() as deadline:
         version = await service.remove(served, forgotten.version, lambda _: places, deadline)
-    return messages.Classifier(**version.describe())
+    return JSONResponse(version.describe())
 
 
-@router.delete("/{name}/classes/{label:path}", summary="Remove a class")
-async def remove_class(request: Request, name: Name, label: str) -> messages.Classifier:
+@router.delete(
+    "/{name}/classes/{label:path}", summary="Remove a class", response_model=messages.Classifier
+)
+async def remove_class(request: Request, name: Name, label: str) -> JSONResponse:
     """Remove all examples of a class."""
     service = _service(request)
     served = service.classifiers.find(name)
@@ -223,7 +248,7 @@ async def remove_class(request: Request, name: Name, label: str) -> messages.Cla
 
     async with service.in_time() as deadline:
         version = await service.remove(served, served.newest.number, choose, deadline)
-    return messages.Classifier(**version.describe())
+    return JSONResponse(version.describe())
 
 
 async def _rows(service: Service, version: Version, content: messages.Content) -> NDArray[Any]:

@@ -212,13 +212,7 @@ class Service:
     def check_count(self, count: int, what: str) -> None:
         """Refuse requests with no items or too many."""
         if not 1 <= count <= self.limits.items:
-            raise Refusal(
-                422 if count == 0 else 413,
-                f"a request cannot contain this many {what}",
-                got=f"{count:,}",
-                allowed=f"1 to {self.limits.items:,}",
-                remedy="Send several requests." if count else "Send at least one.",
-            )
+            raise too_many(what, f"{count:,}", self.limits.items)
 
 
 def _check_labels(version: Version, rows: NDArray[Any], labels: Sequence[Any]) -> None:
@@ -235,3 +229,14 @@ def _check_labels(version: Version, rows: NDArray[Any], labels: Sequence[Any]) -
 def _is_among(row: NDArray[Any], rows: NDArray[Any]) -> bool:
     """Return whether a row is one of these rows; missing values are equal."""
     return bool(((rows == row) | (np.isnan(rows) & np.isnan(row))).all(axis=1).any())
+
+
+def too_many(what: str, got: str, limit: int) -> Refusal:
+    """Return the refusal of a request with too many items, or none."""
+    return Refusal(
+        422 if got == "0" else 413,
+        f"a request cannot contain this many {what}",
+        got=got,
+        allowed=f"1 to {limit:,}",
+        remedy="Send at least one." if got == "0" else "Send several requests.",
+    )

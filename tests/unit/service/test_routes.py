@@ -270,7 +270,14 @@ def test_the_service_describes_itself(live: Live) -> None:
     assert live.client.describe("colours")["encoder"] == "mean-colour"
     schema = json.loads(get(live, "/openapi.json")[1])
     assert "/v1/classifiers/{name}/predict" in schema["paths"]
+    assert schema["components"]["securitySchemes"]["token"]["scheme"] == "bearer"
+    assert schema["paths"]["/health"]["get"]["security"] == []
+    replies = schema["paths"]["/v1/classifiers/{name}/predict"]["post"]["responses"]
+    assert {"401", "403", "408", "413", "422", "503"} <= set(replies)
+    assert "versions" in schema["components"]["schemas"]["Classifier"]["properties"]
+    assert live.client.describe("blobs")["versions"] == [1]
     page = get(live, "/")[1]
+    assert "Authorization: Bearer TOKEN" in page
     for path in schema["paths"]:
         assert path in page
     assert "<script" not in page

@@ -29,6 +29,13 @@ def test_a_saved_classifier_is_exported(tmp_path: Path, monkeypatch: pytest.Monk
     assert "vectors (rows, 6) to probabilities (rows, 3)" in " ".join(result.output.split())
 
 
+def test_sizes_are_refused_for_a_classifier_which_has_its_own(tmp_path: Path) -> None:
+    folder = vector_classifier().save(tmp_path / "blobs")
+    given = ("--onnx", tmp_path / "a", "--support", 25, "--width", 6)
+    sentence = error_of(InvalidConfig, folder, *given)
+    assert "a classifier has its own sizes: got --support --width; allowed: these" in sentence
+
+
 def test_fewer_examples_than_classes_are_refused(tmp_path: Path) -> None:
     sizes = ("--support", 3, "--classes", 5)
     sentence = error_of(InvalidConfig, "default", "--onnx", tmp_path / "a", *sizes)

@@ -22,6 +22,7 @@ from unitail.estimator.prediction_sets import threshold
 from unitail.export.graphs import ClassifierGraph, ModelGraph
 from unitail.files import followed, write_bytes
 from unitail.nn.episode_model import AnyModel
+from unitail.relational.geometry import MIN_LIMITED_WIDTH
 
 OPSET = 20
 COVERAGES = (0.8, 0.9, 0.95)
@@ -34,13 +35,20 @@ CHECKED = 40
 """Number of rows on which a file is checked before it is written."""
 
 
+MIN_WIDTH = MIN_LIMITED_WIDTH
+"""Smallest width of a file for any width: below it the default model computes otherwise."""
+CHECKED_WIDTHS = (MIN_WIDTH, 64, 500)
+"""Widths with which a file for any width is checked; the second is traced."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class GraphSizes:
     """Sizes of the support that a model is exported for."""
 
     support: int
     classes: int
-    width: int
+    width: int | None
+    """None for any width from `MIN_WIDTH` on, which the default model allows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,22 +86,35 @@ def export_classifier(classifier: TailClassifier, path: Path) -> Path:
 
 
 def export_model(model: AnyModel, sizes: GraphSizes, path: Path) -> Path:
-    """Write a model: support, class indices and any number of queries in, probabilities out."""
+    """Write a model: support, class indices and any number of queries in, probabilities out.
+
+    Without a width in `sizes`, the file takes vectors of any width from `MIN_WIDTH` on.
+    """
     model = copy.deepcopy(model).to("cpu", torch.float32).eval().requires_grad_(False)
     generator = torch.Generator().manual_seed(0)
-    example = (
-        torch.randn(sizes.support, sizes.width, generator=generator),
-        torch.arange(sizes.support) % sizes.classes,
-        torch.randn(3, sizes.width, generator=generator),
-    )
-    graph = ModelGraph(model, classes=sizes.classes, width=sizes.width)
-    facts = {"sizes": json.dumps(vars(sizes))}
-    dynamic = (None, None, {0: torch.export.Dim.DYNAMIC})
-    inputs = (*example[:2], torch.randn(CHECKED, sizes.width, generator=generator))
-    with torch.no_grad():
-        expected = graph(*inputs).numpy()
-    check = Check(tuple(tensor.numpy() for tensor in inputs), expected)
-    return _write(graph, example, dynamic, facts, path, check)
+
+    def inputs(rows: int, width: int) -> tuple[Tensor, ...]:
+        support = torch.randn(sizes.support, width, generator=generator)
+        indices = torch.arange(sizes.support) % sizes.classes
+        return support, indices, torch.randn(rows, width, generator=generator)
+
+    def check(width: int) -> Check:
+        asked = inputs(CHECKED, width)
+        with torch.no_grad():
+            expected = graph(*asked).numpy()
+        return Check(tuple(tensor.numpy() for tensor in asked), expected)
+
+    traced = CHECKED_WIDTHS[1] if sizes.width is None else sizes.width
+    graph = ModelGraph(model, classes=sizes.classes, width=traced)
+    rows: dict[int, Any] = {0: torch.export.Dim.DYNAMIC}
+    if sizes.width is None:
+        width = torch.export.Dim("width", min=MIN_WIDTH)
+        dynamic: tuple[Any, ...] = ({1: width}, None, {**rows, 1: width})
+    else:
+        dynamic = (None, None, rows)
+    example, facts = inputs(3, traced), {"sizes": json.dumps(vars(sizes))}
+    widths = CHECKED_WIDTHS if sizes.width is None else (sizes.width,)
+    return _write(graph, example, dynamic, facts, path, *map(check, widths))
 
 
 def _write(
@@ -102,7 +123,7 @@ def _write(
     dynamic: tuple[Any, ...],
     facts: dict[str, str],
     path: Path,
-    check: Check,
+    *checks: Check,
 ) -> Path:
     for package in ("onnx", "onnxscript", "onnxruntime"):
         optional(package, extra="onnx")
@@ -112,7 +133,8 @@ def _write(
         entry = content.metadata_props.add()
         entry.key, entry.value = key, value
     file = content.SerializeToString()
-    _require_same_answers(file, check)
+    for check in checks:
+        _require_same_answers(file, check)
     write_bytes(followed(path), file)
     return path
 

@@ -14,7 +14,7 @@ from helpers.blobs import blobs
 from unitail import TailClassifier
 from unitail.errors import CannotExport, InvalidConfig
 from unitail.export import graphs as operators
-from unitail.export.onnx import GraphSizes, _quiet, export_classifier, export_model
+from unitail.export.onnx import MIN_WIDTH, GraphSizes, _quiet, export_classifier, export_model
 from unitail.relational import model as model_module
 from unitail.relational import regressions
 from unitail.relational.config import PRESETS
@@ -107,6 +107,22 @@ def test_a_model_reads_examples_in_onnx_as_in_python(
         classifier = TailClassifier(network, device="cpu", scale="none").fit(rows, labels)
         expected = classifier.predict_proba(asked[:count])
         assert np.abs(probabilities - expected).max() < TOLERANCE
+
+
+def test_a_model_is_exported_for_any_width_from_the_smallest_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(regressions, "LOGISTIC_STEPS", 2)
+    monkeypatch.setattr(operators, "STEPS", 16)
+    network = model()
+    sizes = GraphSizes(support=12, classes=3, width=None)
+    session = onnxruntime.InferenceSession(export_model(network, sizes, tmp_path / "model.onnx"))
+    for width in (MIN_WIDTH, 70):
+        rows, labels, asked, _ = blobs(ways=3, shots=4, queries=5, width=width)
+        features = {"support": rows.astype(np.float32), "queries": asked.astype(np.float32)}
+        [probabilities] = session.run(None, {**features, "class_indices": labels})
+        classifier = TailClassifier(network, device="cpu", scale="none").fit(rows, labels)
+        assert np.abs(probabilities - classifier.predict_proba(asked)).max() < TOLERANCE
 
 
 def test_parts_are_refused(tmp_path: Path) -> None:

@@ -17,10 +17,20 @@ def export(
     ],
     onnx: Annotated[Path, typer.Option(metavar="FILE", help="ONNX file to write.")],
     support: Annotated[
-        int, typer.Option(min=2, help="For a model: number of labelled examples.")
-    ] = 25,
-    classes: Annotated[int, typer.Option(min=2, help="For a model: number of classes.")] = 5,
-    width: Annotated[int, typer.Option(min=1, help="For a model: width of the vectors.")] = 384,
+        int | None,
+        typer.Option(min=2, help="For a model: number of labelled examples. Default: 25."),
+    ] = None,
+    classes: Annotated[
+        int | None, typer.Option(min=2, help="For a model: number of classes. Default: 5.")
+    ] = None,
+    width: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="For a model: width of the vectors. Default: any from 32 on for the default "
+            "model, otherwise 384.",
+        ),
+    ] = None,
 ) -> None:
     """Export a fitted classifier, or a model that reads examples, to an ONNX file.
 
@@ -29,7 +39,8 @@ def export(
     in the file's metadata.
 
     A model takes examples, their class indices and queries, and returns
-    probabilities. The numbers of examples and classes are fixed in the file.
+    probabilities. The numbers of examples and classes are fixed in the file; so
+    is the width, except that the default model may take any from 32 on.
 
     Encoders, novelty and joint answers are not exported.
     """

@@ -10,9 +10,10 @@ left out in turn, show which lengths are usual: novelty is the quantile of log s
 distribution fitted to theirs (the prediction of one more value). A common scale of all features
 cancels.
 
-The model is not used. Only rows of classes with two or more rows are left out. If no class has two,
-every row is left out together with its class, and novelty is relative to how strange the classes
-are to one another.
+The model is not used. Equal rows of a class count once: a row left out next to its own copy would
+not look strange at all. Only rows of classes with two or more rows are left out. If no class has
+two, every row is left out together with its class, and novelty is relative to how strange the
+classes are to one another.
 
 For vectors with several parts (`unitail.learners.parts`), log s is averaged over the parts, each in
 units of its standard deviation over the rows left out, and compared with the same average for those
@@ -24,6 +25,7 @@ row novel if dates are unrelated to the classes.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from typing import Any, Self
 
 import numpy as np
@@ -68,6 +70,12 @@ class Novelty:
     @classmethod
     def of(cls, rows: Rows, seed: int) -> Self:
         """Compute the statistics of a support."""
+        return cls.of_distinct(rows, _first_copies(rows), seed)
+
+    @classmethod
+    def of_distinct(cls, all_rows: Rows, distinct: NDArray[np.int64], seed: int) -> Self:
+        """Compute the statistics of the rows at these places; no class has equal ones."""
+        rows = all_rows.take(distinct)
         # Squares of huge numbers overflow; rescaling by a power of two is exact and avoids it.
         unit = int(np.frexp(np.abs(rows.features).max())[1])
         features = np.ldexp(rows.features.astype(np.float64), -unit)
@@ -81,7 +89,7 @@ class Novelty:
         places = _places_left_out(rows, seed)
         strange, separation = _left_out(centred, means, places)
         logs = np.log(np.maximum(strange, min_length))
-        return cls(centred, unit, centre, means, min_length, logs, places, separation)
+        return cls(centred, unit, centre, means, min_length, logs, distinct[places], separation)
 
     def calibrated_on(self, is_representative: NDArray[np.bool_]) -> Self:
         """Return the same support, with only the rows in a mask showing which lengths are usual.
@@ -127,8 +135,10 @@ class PartsNovelty:
     @classmethod
     def of(cls, rows: Rows, widths: tuple[int, ...], seed: int) -> Self:
         """Compute the statistics of each part of a support."""
-        blocks = split_columns(rows.features, widths)
-        each = tuple(Novelty.of(rows.with_features(block), seed) for block in blocks)
+        blocks, distinct = split_columns(rows.features, widths), _first_copies(rows)
+        each = tuple(
+            Novelty.of_distinct(rows.with_features(block), distinct, seed) for block in blocks
+        )
         separations = np.array([part.separation for part in each])
         total = separations.sum()
         weights = separations / total if total > 0 else np.full(len(each), 1 / len(each))
@@ -167,6 +177,15 @@ def _quantiles(strange: NDArray[np.float64], left_out: NDArray[np.float64]) -> N
         deviations / np.sqrt(1 + 1 / count), max(1, count - 1)
     )
     return quantile
+
+
+def _first_copies(rows: Rows) -> NDArray[np.int64]:
+    """Return the places of the rows that equal no earlier row of their class."""
+    first: dict[tuple[int, bytes], int] = {}
+    for place, (label, row) in enumerate(zip(rows.class_indices, rows.features, strict=True)):
+        digest = blake2b(row.tobytes(), digest_size=16).digest()  # rows themselves need memory
+        first.setdefault((int(label), digest), place)
+    return np.fromiter(first.values(), dtype=np.int64)
 
 
 def _places_left_out(rows: Rows, seed: int) -> NDArray[np.int64]:

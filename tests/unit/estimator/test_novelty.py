@@ -68,7 +68,36 @@ def test_far_away_is_novel_and_a_copy_is_not() -> None:
 def test_equal_rows_have_a_defined_novelty() -> None:
     novelty = Novelty.of(Rows(np.ones((4, 2)), np.array([0, 0, 1, 1]), 2), seed=0)
     same, other = novelty(np.array([[1.0, 1.0], [1.0, 2.0]]))
-    assert (same, other) == (pytest.approx(0.5), pytest.approx(1.0))
+    assert (same, other) == (pytest.approx(0.5), pytest.approx(1.0, abs=1e-4))
+
+
+@pytest.mark.parametrize("copied", [1, 10, 60])
+def test_copies_of_rows_change_nothing(copied: int) -> None:
+    features, indices = sample(range(4), 15, seed=1)
+    plain = Novelty.of(Rows(features, indices, 4), seed=0)
+    places = np.random.default_rng(4).permutation(np.r_[np.arange(60), np.arange(copied)])
+    twice = Novelty.of(Rows(features[places], indices[places], 4), seed=0)
+    np.testing.assert_allclose(twice(KNOWN), plain(KNOWN), atol=1e-12)
+    np.testing.assert_array_equal(np.sort(places[twice.places]), np.arange(60))
+    some = plain.calibrated_on(np.arange(60) % 2 == 0)
+    np.testing.assert_allclose(twice.calibrated_on(places % 2 == 0)(KNOWN), some(KNOWN), atol=1e-12)
+
+
+def test_copies_of_rows_change_nothing_with_parts() -> None:
+    """A part may repeat: rows are equal only if all of their parts are."""
+    features, indices = sample(range(4), 15, seed=1)
+    features[:, 4:] = np.round(features[:, 4:] / 4)
+    rows, queries = Rows(features, indices, 4), KNOWN.copy()
+    plain = PartsNovelty.of(rows, (4, 2), seed=0)(queries)
+    twice = PartsNovelty.of(rows.take(np.r_[np.arange(60), np.arange(30)]), (4, 2), seed=0)
+    assert (Novelty.of(rows.with_features(features[:, 4:]), seed=0).places < 60).sum() < 60
+    np.testing.assert_allclose(twice(queries), plain, atol=1e-12)
+
+
+def test_rows_of_one_label_and_its_copy_under_another_both_count() -> None:
+    features, indices = sample(range(2), 5, seed=1)
+    features[5] = features[0]
+    assert len(Novelty.of(Rows(features, indices, 2), seed=0).places) == 10
 
 
 def test_rows_are_left_out_only_where_their_class_goes_on() -> None:

@@ -22,10 +22,10 @@ from studio_latency import RowOf
 from unitail.banks.bank import FeatureBank
 from unitail.framework.statistics import MeanInterval
 from unitail.studio.catalogue import Catalogue
-from unitail.studio.changes import Origin
 from unitail.studio.estimate import estimate
 from unitail.studio.schema import database_of
 from unitail.studio.store import Store
+from unitail.studio.stored_rows import Origin
 from unitail.studio.studio import Studio
 from unitail.workflows.learning_curve.interval import Estimate
 

@@ -23,8 +23,8 @@ from pathlib import Path
 from measuring.page import Page
 
 from unitail.errors import InvalidInput
-from unitail.studio.changes import ASIDE
 from unitail.studio.store import Store
+from unitail.studio.stored_rows import ASIDE
 
 ITEMS = 300
 MAX_CLASSES = 12

@@ -26,8 +26,8 @@ from unitail.encoders.encoder import Encoder, Modality
 from unitail.estimator.classifier import TailClassifier
 from unitail.studio.background import limit_numpy_threads
 from unitail.studio.catalogue import Catalogue
-from unitail.studio.latest import Answered
 from unitail.studio.schema import database_of
+from unitail.studio.state import Answered
 from unitail.studio.store import Store
 from unitail.studio.studio import Studio
 

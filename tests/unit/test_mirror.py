@@ -33,7 +33,7 @@ ELSEWHERE = {
     "service/metrics.py": "unit/service/test_routes.py",
     "studio/action.py": "unit/studio/test_store.py",
     "studio/routes.py": "unit/studio/test_app.py",
-    "studio/changes.py": "unit/studio/test_store.py",
+    "studio/stored_rows.py": "unit/studio/test_store.py",
     "studio/page_data.py": "unit/studio/test_studio.py",
     "studio/server.py": "cli/test_studio.py",
     "studio/watch.py": "unit/studio/test_studio.py",

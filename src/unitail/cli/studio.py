@@ -74,7 +74,7 @@ def serve(
     """Serve the page until Ctrl-C."""
     optional("uvicorn", extra="studio")
     optional("fastapi", extra="studio")
-    from unitail.studio.link import load_or_make_token, redirect_page
+    from unitail.studio.login_link import load_or_make_token, redirect_page
 
     local = is_local(place.host)
     token = place.token or (
@@ -169,10 +169,10 @@ def _open(
 ) -> "Studio":
     """Read the items and open the database of their labels; options apply to later calls, too."""
     optional("sqlalchemy", extra="studio")
-    from unitail.studio.project import Settings, open_project
+    from unitail.studio.project import ProjectSettings, open_project
     from unitail.studio.studio import Studio
 
-    opened = open_project(source, project, Settings(**options))
+    opened = open_project(source, project, ProjectSettings(**options))
     print_lines(console, *(f"Note: {note}." for note in opened.notes))
     cache = default_cache() if use_cache else None
     encoder = opened.settings.encoder

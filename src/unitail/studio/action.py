@@ -8,7 +8,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from unitail.errors import InvalidInput
-from unitail.studio.changes import (
+from unitail.studio.schema import ACTIONS, CLASSES, COUNTERS, LABELS
+from unitail.studio.stored_rows import (
     ASIDE,
     ActionResult,
     Change,
@@ -20,7 +21,6 @@ from unitail.studio.changes import (
     changes_to_text,
     same_content,
 )
-from unitail.studio.schema import ACTIONS, CLASSES, COUNTERS, LABELS
 
 BATCH = 500
 """Number of rows named in one query: databases limit it."""

@@ -5,8 +5,8 @@ later change no answer, the items on the screen can be answered before the other
 linear in the number of items. Joint answers take ten times as long (results/studio_latency.md), too
 long to wait for after each label. Answers are computed in single precision, which moves
 probabilities by about 1e-5 and takes half the time, and from vectors in the span of the labelled
-ones (`span.py`), which saves about another third. Two threads answer in parallel, one chunk each:
-they release Python's global lock most of the time. The items on the screen come first.
+ones (`projection.py`), which saves about another third. Two threads answer in parallel, one chunk
+each: they release Python's global lock most of the time. The items on the screen come first.
 
 These answers read at most `MAX_IMMEDIATE` labels, since their time grows with each: some of every
 class, and the newest ones that users gave. When nothing has changed for a moment, all items are
@@ -27,8 +27,16 @@ from numpy.typing import NDArray
 
 from unitail.errors import CannotSolve
 from unitail.studio.background import share_cores, share_cores_in_background
-from unitail.studio.fitted import MAX_IMMEDIATE, NO_POOL, Fitted, Pool, Support, choose_pool
-from unitail.studio.latest import (
+from unitail.studio.fitted import (
+    MAX_IMMEDIATE,
+    NO_POOL,
+    FittedLabels,
+    Pool,
+    SupportPlaces,
+    choose_pool,
+)
+from unitail.studio.projection import ProjectionCache
+from unitail.studio.state import (
     NONE,
     Answered,
     Labelled,
@@ -37,8 +45,7 @@ from unitail.studio.latest import (
     Places,
     in_chunks,
 )
-from unitail.studio.span import SpanCache
-from unitail.studio.vectors import Vectors
+from unitail.studio.vectors import ItemVectors
 
 CHUNK = 512
 """Items answered at a time; after each chunk, changes of labels are noticed."""
@@ -61,7 +68,7 @@ class Answerer:
     def __init__(
         self,
         labels: Labels,
-        vectors: Vectors,
+        vectors: ItemVectors,
         answers: LatestAnswers,
         *,
         device: str = "auto",
@@ -77,14 +84,14 @@ class Answerer:
         self._looked_at: tuple[int, ...] = ()
         self._labelled: tuple[int, ...] = ()
         """Places that have a label or are set aside."""
-        self._all_labels: Support | None = None
+        self._all_labels: SupportPlaces | None = None
         """All labelled items that have a vector, when labels were last read."""
-        self._read: tuple[Support, Pool] | None = None
+        self._read: tuple[SupportPlaces, Pool] | None = None
         """What the current fit has read: all labelled items, or some of very many; and its pool."""
-        self._fitted: Fitted | None = None
+        self._fitted: FittedLabels | None = None
         self._generation = NONE
         self._read_state: tuple[int, int] | None = None
-        self._span_caches: list[SpanCache] = []
+        self._caches: list[ProjectionCache] = []
         self._is_refined = False
         """Whether the current fit has read all that it may read, so that nobody waits for it."""
         self._background = ThreadPoolExecutor(
@@ -141,7 +148,7 @@ class Answerer:
         if self._read_state == self._state():
             self._on_refined()
 
-    def _refine(self, support: Support) -> bool:
+    def _refine(self, support: SupportPlaces) -> bool:
         """Return whether all items have been answered from all labels and with a pool."""
         places = choose_pool(self._vectors.encoded_places(), self._labels.labelled())
         pool = (tuple(places.tolist()), tuple(self._vectors.versions(places).tolist()))
@@ -249,28 +256,28 @@ class Answerer:
         self._read_state = state
         named = self._labels.labelled()
         self._labelled = (*named.places, *named.aside)
-        all_labels = Support.of(named, self._vectors)
+        all_labels = SupportPlaces.of(named, self._vectors)
         if all_labels != self._all_labels:
             self._all_labels = all_labels
-            support = Support.of(named, self._vectors, max_size=MAX_IMMEDIATE)
+            support = SupportPlaces.of(named, self._vectors, max_size=MAX_IMMEDIATE)
             self._use(self._fit(support, NO_POOL), support, NO_POOL, is_refined=False)
 
-    def _fit(self, support: Support, pool: Pool) -> Fitted | None:
+    def _fit(self, support: SupportPlaces, pool: Pool) -> FittedLabels | None:
         """Fit a classifier, and meanwhile project items onto the span of the labelled ones."""
         is_fitted, tasks = threading.Event(), []
         with ThreadPoolExecutor(1, initializer=share_cores) as second_thread:
 
-            def cache_ahead(span: SpanCache) -> None:
-                tasks.append(second_thread.submit(self._cache_ahead, span, is_fitted.is_set))
+            def cache_ahead(cached: ProjectionCache) -> None:
+                tasks.append(second_thread.submit(self._cache_ahead, cached, is_fitted.is_set))
 
             try:
-                fitted = Fitted.of(
+                fitted = FittedLabels.of(
                     self._vectors,
                     support,
                     pool,
                     device=self._device,
-                    caches=self._span_caches,
-                    on_span=cache_ahead,
+                    caches=self._caches,
+                    on_projection=cache_ahead,
                 )
             finally:
                 is_fitted.set()
@@ -279,16 +286,17 @@ class Answerer:
         return fitted
 
     def _use(
-        self, fitted: Fitted | None, support: Support, pool: Pool, *, is_refined: bool
+        self, fitted: FittedLabels | None, support: SupportPlaces, pool: Pool, *, is_refined: bool
     ) -> None:
         """Use this fit for all answers from now on."""
-        if fitted is not None and fitted.span_cache is not None:
-            older = [each for each in self._span_caches if each is not fitted.span_cache]
-            self._span_caches = [fitted.span_cache, *older[:1]]  # with a pool and without
+        cache = None if fitted is None else fitted.cache
+        if cache is not None:
+            older = [each for each in self._caches if each is not cache]
+            self._caches = [cache, *older[:1]]  # with a pool and without
         self._fitted, self._read, self._is_refined = fitted, (support, pool), is_refined
         self._generation += 1
 
-    def _cache_ahead(self, span: SpanCache, is_over: Callable[[], bool]) -> None:
+    def _cache_ahead(self, cached: ProjectionCache, is_over: Callable[[], bool]) -> None:
         """Project items onto a span, in the order of answers, until the fit is done."""
         encoded = self._vectors.encoded_places()
         rank = 2 * np.isin(encoded, self._labelled) + ~np.isin(encoded, self._looked_at)
@@ -297,9 +305,9 @@ class Answerer:
             if is_over():
                 return
             chunk = places[start : start + AHEAD_CHUNK]
-            span.at(chunk, self._vectors.versions(chunk), self._vectors.at)
+            cached.at(chunk, self._vectors.versions(chunk), self._vectors.at)
 
-    def _answer(self, places: Places, fitted: Fitted | None, generation: int) -> Answered:
+    def _answer(self, places: Places, fitted: FittedLabels | None, generation: int) -> Answered:
         count, versions = len(places), self._vectors.versions(places)  # before reading vectors
         if fitted is None:
             nothing = np.full((count, 2), NONE, dtype=np.int64)

@@ -14,7 +14,6 @@ from starlette.responses import FileResponse
 from starlette.staticfiles import StaticFiles
 
 from unitail.errors import Unreadable, UserError
-from unitail.studio.changes import ClassRow, Conflict, LabelRow, StoreUnavailable
 from unitail.studio.routes import (
     AUTHOR,
     Browser,
@@ -24,6 +23,7 @@ from unitail.studio.routes import (
     item_routes,
     state_routes,
 )
+from unitail.studio.stored_rows import ClassRow, Conflict, LabelRow, StoreUnavailable
 from unitail.studio.studio import Studio
 from unitail.web.access import Access
 from unitail.web.body import BodyLimits

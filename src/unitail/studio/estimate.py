@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from unitail.errors import InvalidInput
 from unitail.estimator.as_learner import ClassifierLearner
 from unitail.estimator.rows import Rows
-from unitail.studio.changes import Origin
-from unitail.studio.latest import Labelled
-from unitail.studio.vectors import Vectors
+from unitail.studio.state import Labelled
+from unitail.studio.stored_rows import Origin
+from unitail.studio.vectors import ItemVectors
 from unitail.workflows.fit import ClassifierOptions
 from unitail.workflows.learning_curve.curve import OwnCurve, own_curve
 from unitail.workflows.learning_curve.interval import Estimate, forecast
@@ -77,7 +77,7 @@ class Estimated:
 
 
 def estimate(
-    vectors: Vectors,
+    vectors: ItemVectors,
     named: Labelled,
     open_probabilities: NDArray[np.float64],
     *,

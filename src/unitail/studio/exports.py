@@ -22,10 +22,10 @@ from unitail.inputs.encode import Among, Unread
 from unitail.inputs.folders import records_of_files
 from unitail.inputs.items import Items, LabelledItems, Record
 from unitail.studio.catalogue import Catalogue
-from unitail.studio.changes import ASIDE, LabelRow, Origin
 from unitail.studio.fitted import choose_pool
-from unitail.studio.latest import Labels
-from unitail.studio.vectors import Vectors
+from unitail.studio.state import Labels
+from unitail.studio.stored_rows import ASIDE, LabelRow, Origin
+from unitail.studio.vectors import ItemVectors
 from unitail.wording import shown
 from unitail.workflows.answer_files import write_answers
 from unitail.workflows.answers import Answer, Answers
@@ -83,7 +83,7 @@ class Results:
 
     @classmethod
     def of(
-        cls, catalogue: Catalogue, labels: Labels, vectors: Vectors, *, device: str = "auto"
+        cls, catalogue: Catalogue, labels: Labels, vectors: ItemVectors, *, device: str = "auto"
     ) -> "Results":
         """Fit on all labels, and answer all other items that have a vector.
 
@@ -165,7 +165,7 @@ class LatestResults:
     """
 
     def __init__(
-        self, catalogue: Catalogue, labels: Labels, vectors: Vectors, *, device: str
+        self, catalogue: Catalogue, labels: Labels, vectors: ItemVectors, *, device: str
     ) -> None:
         self._catalogue, self._labels, self._vectors = catalogue, labels, vectors
         self._device = device
@@ -209,7 +209,7 @@ def _require_two_classes(labels: Sequence[str]) -> None:
         )
 
 
-def _queries(items: Items, labels: dict[int, str], vectors: Vectors) -> _Queries:
+def _queries(items: Items, labels: dict[int, str], vectors: ItemVectors) -> _Queries:
     """Return the encoded items without a label; records keep the labels and failures of others."""
     places = [place for place in vectors.encoded_places().tolist() if place not in labels]
     numbers = {place: number for number, place in enumerate(places)}
@@ -238,7 +238,7 @@ def _queries(items: Items, labels: dict[int, str], vectors: Vectors) -> _Queries
     return _Queries(replace(_subset(items, places), records=records, given=given), places)
 
 
-def _unreadable(items: Items, vectors: Vectors) -> list[Unread]:
+def _unreadable(items: Items, vectors: ItemVectors) -> list[Unread]:
     """Return the items that could not be encoded, with the reasons."""
     failures = sorted(vectors.failures.items())
     return [Unread(Among.FILES, items.names[place], reason) for place, reason in failures]
@@ -273,7 +273,7 @@ def _subset(items: Items, places: Sequence[int]) -> Items:
 
 
 def _answers(
-    classifier: TailClassifier, queries: _Queries, examples: LabelledItems, vectors: Vectors
+    classifier: TailClassifier, queries: _Queries, examples: LabelledItems, vectors: ItemVectors
 ) -> Answers:
     rows = vectors.at(np.array(queries.places, dtype=np.int64)) if queries.places else None
     answered = [] if rows is None else answer_rows(classifier, rows, COVERAGE, TOP)

@@ -13,10 +13,10 @@ from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.novelty import Novelty
 from unitail.estimator.rows import Rows
 from unitail.estimator.settings import draw_seed
-from unitail.studio.changes import Origin
-from unitail.studio.latest import Labelled, Places
-from unitail.studio.span import SpanCache, choose_span, with_shared_model
-from unitail.studio.vectors import Vectors
+from unitail.studio.projection import ProjectionCache, choose_projection, with_shared_model
+from unitail.studio.state import Labelled, Places
+from unitail.studio.stored_rows import Origin
+from unitail.studio.vectors import ItemVectors
 from unitail.workflows.fit import ClassifierOptions
 
 POOL, MIN_POOL = 200, 20
@@ -35,7 +35,7 @@ NO_POOL: Pool = ((), ())
 
 
 @dataclass(frozen=True)
-class Support:
+class SupportPlaces:
     """The labelled items that a classifier reads, and all that its answers depend on."""
 
     places: tuple[int, ...]
@@ -46,7 +46,7 @@ class Support:
     """Whether each label was given by a user, and not only confirmed for many items at once."""
 
     @classmethod
-    def of(cls, named: Labelled, vectors: Vectors, *, max_size: int | None = None) -> Self:
+    def of(cls, named: Labelled, vectors: ItemVectors, *, max_size: int | None = None) -> Self:
         """Return the labelled items that have a vector; with `max_size` the most telling ones."""
         encoded = set(vectors.encoded_places().tolist())
         rows = [row for row, place in enumerate(named.places) if place in encoded]
@@ -83,11 +83,11 @@ def _is_confirmed(named: Labelled, row: int) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
+class FittedLabels:
     """A classifier that predicts class ids, with its labelled vectors and its cache."""
 
     classifier: TailClassifier
-    span_cache: SpanCache | None
+    cache: ProjectionCache | None
     """Projected vectors of queries; None if vectors are used unchanged and nothing is cached."""
     places: tuple[int, ...]
     """Places of the labelled items."""
@@ -100,18 +100,18 @@ class Fitted:
     @classmethod
     def of(
         cls,
-        vectors: Vectors,
-        support: Support,
+        vectors: ItemVectors,
+        support: SupportPlaces,
         pool: Pool,
         *,
         device: str,
-        caches: Sequence[SpanCache],
-        on_span: Callable[[SpanCache], None],
+        caches: Sequence[ProjectionCache],
+        on_projection: Callable[[ProjectionCache], None],
     ) -> Self | None:
         """Fit a classifier; None if there are fewer than two classes.
 
-        `caches` may be used again. `on_span` is called before the fit with the chosen cache, if it
-        projects vectors.
+        `caches` may be used again. `on_projection` is called before the fit with the chosen cache,
+        if it projects vectors.
         """
         places, labels = support.places, np.array(support.class_ids)
         if len(set(support.class_ids)) < 2:
@@ -124,34 +124,34 @@ class Fitted:
         key = (places, support.versions, pool)
         rows = vectors.at(np.array([*places, *pool[0]]))
         labelled = rows[: len(places)]
-        span = choose_span(vectors.chosen_encoder, rows, key, caches, pooled=bool(pool[0]))
-        if span is not None:
-            if span.span is not None:
-                on_span(span)
-            classifier, rows = with_shared_model(classifier, span), span.labelled(rows)
+        cache = choose_projection(vectors.chosen_encoder, rows, key, caches, pooled=bool(pool[0]))
+        if cache is not None:
+            if cache.projection is not None:
+                on_projection(cache)
+            classifier, rows = with_shared_model(classifier, cache), cache.labelled(rows)
         support_rows, pool_rows = rows[: len(places)], rows[len(places) :]
         classifier.fit(support_rows, labels, pool=pool_rows if len(pool_rows) else None)
         is_own = np.array(support.is_own)
         classifier.fitted_ = replace(classifier.fitted_, representative=is_own)
-        return cls(classifier, span, places, labelled, labels, is_own)
+        return cls(classifier, cache, places, labelled, labels, is_own)
 
     def probabilities(
         self, places: Places, versions: Places, read: Callable[[Places], NDArray[np.float32]]
     ) -> NDArray[np.float64]:
         """Return class probabilities of the items at some places, (m, K); `read` gets vectors."""
-        if self.span_cache is None:
+        if self.cache is None:
             return self.classifier.predict_proba(read(places))
-        return self.classifier.predict_proba(self.span_cache.at(places, versions, read))
+        return self.classifier.predict_proba(self.cache.at(places, versions, read))
 
     def shares(self, rows: NDArray[np.float32]) -> dict[int, float]:
         """Return the share of each labelled item, by place, in the answer to one vector (1, d)."""
-        rows = rows if self.span_cache is None else self.span_cache(rows)
+        rows = rows if self.cache is None else self.cache(rows)
         shares = self.classifier.influence(rows).shares[0]
         return dict(zip(self.places, shares.tolist(), strict=True))
 
     def novelty(self, rows: NDArray[np.float32]) -> NDArray[np.float64]:
         """Return the novelty of vectors (m, d), which must not be projected."""
-        return self.classifier.novelty(rows) if self.span_cache is None else self._novelty(rows)
+        return self.classifier.novelty(rows) if self.cache is None else self._novelty(rows)
 
     @cached_property
     def _novelty(self) -> Novelty:

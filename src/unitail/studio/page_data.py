@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unitail.studio.catalogue import Catalogue
-from unitail.studio.changes import Snapshot
 from unitail.studio.estimate import Estimated
-from unitail.studio.latest import Answered, Labels, Places
-from unitail.studio.vectors import Vectors
+from unitail.studio.state import Answered, Labels, Places
+from unitail.studio.stored_rows import Snapshot
+from unitail.studio.vectors import ItemVectors
 from unitail.studio.watch import TableState
 from unitail.wording import numbered, shown
 from unitail.workflows.learning_curve.report import percent
@@ -66,7 +66,7 @@ def novelty(places: Places, values: NDArray[np.float64]) -> dict[str, Any]:
 
 
 def progress(
-    catalogue: Catalogue, vectors: Vectors, labels: Labels, table: TableState
+    catalogue: Catalogue, vectors: ItemVectors, labels: Labels, table: TableState
 ) -> dict[str, Any]:
     """Describe the encoding progress, and what is unreadable, changed or missing."""
     missing = labels.missing()
@@ -89,7 +89,7 @@ def progress(
     }
 
 
-def _changed(vectors: Vectors, labels: Labels) -> list[int]:
+def _changed(vectors: ItemVectors, labels: Labels) -> list[int]:
     """Return the places of files whose content is not that of their label, or the first one read.
 
     A file that has its old content back is not among them, whatever its time.
@@ -135,7 +135,7 @@ def estimated(estimate: Estimated | None) -> dict[str, Any] | None:
 
 
 def deciding(
-    place: int, labels: Labels, vectors: Vectors, shares: Mapping[int, float]
+    place: int, labels: Labels, vectors: ItemVectors, shares: Mapping[int, float]
 ) -> list[dict[str, Any]]:
     """Describe the labelled items that decided the answer to an item, the most important first.
 

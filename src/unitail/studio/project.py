@@ -22,7 +22,7 @@ LABEL_COLUMN = "label"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class ProjectSettings:
     """How the items of a project are read and encoded; None: as recognised, or the default."""
 
     label_column: str | None = None
@@ -33,11 +33,11 @@ class Settings:
     """Kind of each column of a table whose rows are the items, as for `predict --column`."""
 
     @classmethod
-    def of(cls, stored: Mapping[str, Any]) -> "Settings":
+    def of(cls, stored: Mapping[str, Any]) -> "ProjectSettings":
         """Return stored settings; those that a newer version added are ignored."""
         return cls(**{each.name: stored.get(each.name) for each in fields(cls)})
 
-    def as_used(self, items: Items) -> "Settings":
+    def as_used(self, items: Items) -> "ProjectSettings":
         """Return these settings with what was recognised, so that it is not guessed again."""
         return replace(
             self,
@@ -54,12 +54,12 @@ class Project:
 
     catalogue: Catalogue
     store: Store
-    settings: Settings
+    settings: ProjectSettings
     notes: tuple[str, ...] = ()
     """What the user should know about the settings."""
 
 
-def open_project(source: Path, project: str | None, given: Settings) -> Project:
+def open_project(source: Path, project: str | None, given: ProjectSettings) -> Project:
     """Read the items and open the store; `given` are the options of this call.
 
     What was stored when the project was first opened applies where no option is given. An option
@@ -67,7 +67,7 @@ def open_project(source: Path, project: str | None, given: Settings) -> Project:
     """
     require_source(source)
     store = Store(database_of(source, project)) if exists(source, project) else None
-    stored = None if store is None or not store.settings() else Settings.of(store.settings())
+    stored = None if store is None or not store.settings() else ProjectSettings.of(store.settings())
     num_labels = 0 if store is None else _count_labels(store)
     if stored is not None and num_labels:
         _require_same_items(source, stored, given, num_labels)
@@ -82,7 +82,7 @@ def open_project(source: Path, project: str | None, given: Settings) -> Project:
     return Project(catalogue, store, settings, tuple(notes))
 
 
-def _read(source: Path, settings: Settings) -> Catalogue:
+def _read(source: Path, settings: ProjectSettings) -> Catalogue:
     def read(modality: str | None, columns: Mapping[str, str]) -> Catalogue:
         return Catalogue.read(
             source,
@@ -111,7 +111,7 @@ def _kinds(items: Items) -> dict[str, str] | None:
     }
 
 
-def _merged(stored: Settings, given: Settings) -> Settings:
+def _merged(stored: ProjectSettings, given: ProjectSettings) -> ProjectSettings:
     """Return the stored settings with the options that are given instead."""
     chosen = {name: value for name, value in asdict(given).items() if value is not None}
     if any(getattr(stored, name) != value for name, value in chosen.items() if name != "encoder"):
@@ -123,7 +123,9 @@ def _count_labels(store: Store) -> int:
     return sum(row.class_id is not None for row in store.since().labels)
 
 
-def _require_same_items(source: Path, stored: Settings, given: Settings, num_labels: int) -> None:
+def _require_same_items(
+    source: Path, stored: ProjectSettings, given: ProjectSettings, num_labels: int
+) -> None:
     """Raise if an option differs from the one that the labelled items were read with."""
     for name in ("label_column", "content_column", "modality"):
         value, before = getattr(given, name), getattr(stored, name)
@@ -137,13 +139,13 @@ def _require_same_items(source: Path, stored: Settings, given: Settings, num_lab
             )
 
 
-def _note_encoder(stored: Settings | None, given: Settings) -> Iterator[str]:
+def _note_encoder(stored: ProjectSettings | None, given: ProjectSettings) -> Iterator[str]:
     if stored is not None and given.encoder not in (None, stored.encoder):
         yield f"the encoder is now {given.encoder}; it was {stored.encoder or 'the default'}"
 
 
 def _note_unknown_items(
-    catalogue: Catalogue, store: Store, stored: Settings | None
+    catalogue: Catalogue, store: Store, stored: ProjectSettings | None
 ) -> Iterator[str]:
     """Note if an older version stored labels without settings, and none is of these items."""
     labels = [row.item for row in store.since().labels if row.class_id is not None]

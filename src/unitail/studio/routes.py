@@ -16,9 +16,9 @@ import unitail
 from unitail.answer_defaults import DOUBTFUL, NOVEL
 from unitail.errors import InvalidInput
 from unitail.studio import page_data
-from unitail.studio.changes import ASIDE, ActionResult, Origin, Snapshot, StoreUnavailable
 from unitail.studio.exports import ResultKind, zip_folder
 from unitail.studio.store import SeenClass, Store
+from unitail.studio.stored_rows import ASIDE, ActionResult, Origin, Snapshot, StoreUnavailable
 from unitail.studio.studio import Studio
 from unitail.web.replies import JsonReply
 from unitail.wording import shown

@@ -16,7 +16,7 @@ from sqlalchemy.exc import ArgumentError, DatabaseError, NoSuchModuleError, SQLA
 from unitail.errors import CannotWrite, InvalidConfig
 from unitail.files import disk_errors
 from unitail.inputs.folders import OWN_FOLDER
-from unitail.studio.changes import Origin, StoreUnavailable
+from unitail.studio.stored_rows import Origin, StoreUnavailable
 from unitail.wording import shown
 
 FORMAT = 1

@@ -6,7 +6,7 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI
 
-from unitail.studio.events import Hub
+from unitail.studio.page_events import Hub
 from unitail.web.connections import LimitedConnection
 
 STOP_SECONDS = 1

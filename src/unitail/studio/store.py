@@ -19,17 +19,6 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from unitail.errors import InvalidInput
 from unitail.studio.action import Action, current_revision
-from unitail.studio.changes import (
-    ActionResult,
-    Change,
-    ClassRow,
-    Conflict,
-    LabelRow,
-    Origin,
-    Snapshot,
-    StoreUnavailable,
-    changes_from_text,
-)
 from unitail.studio.schema import (
     ACTIONS,
     CLASSES,
@@ -41,6 +30,17 @@ from unitail.studio.schema import (
     damaged,
     file_behind,
     open_database,
+)
+from unitail.studio.stored_rows import (
+    ActionResult,
+    Change,
+    ClassRow,
+    Conflict,
+    LabelRow,
+    Origin,
+    Snapshot,
+    StoreUnavailable,
+    changes_from_text,
 )
 from unitail.wording import CONTROL_CHARACTERS, numbered, shown
 from unitail.wording import excerpt as shortened

@@ -19,15 +19,15 @@ from unitail.studio import page_data
 from unitail.studio.answerer import Answerer
 from unitail.studio.background import limit_numpy_threads, lower_priority
 from unitail.studio.catalogue import Catalogue
-from unitail.studio.changes import ActionResult, Origin, StoreUnavailable
 from unitail.studio.estimate import Estimated, Superseded, estimate
-from unitail.studio.events import Hub
 from unitail.studio.exports import GONE, LatestResults, Results
-from unitail.studio.latest import NONE, Answered, Labelled, Labels, LatestAnswers, Places
 from unitail.studio.media import Media
+from unitail.studio.page_events import Hub
+from unitail.studio.state import NONE, Answered, Labelled, Labels, LatestAnswers, Places
 from unitail.studio.store import Store
+from unitail.studio.stored_rows import ActionResult, Origin, StoreUnavailable
 from unitail.studio.suggestions import doubts, suggest
-from unitail.studio.vectors import Vectors
+from unitail.studio.vectors import ItemVectors
 from unitail.studio.watch import TableState, Watch
 from unitail.wording import shown
 
@@ -52,7 +52,7 @@ class Studio:
         """Identifies this run: pages that were opened on another run reload everything."""
         self.hub, self.media = Hub(), Media(catalogue)
         self.labels, self.answers = Labels(catalogue), LatestAnswers(len(catalogue))
-        self.vectors = Vectors(catalogue, encoder=encoder, cache=cache, device=device)
+        self.vectors = ItemVectors(catalogue, encoder=encoder, cache=cache, device=device)
         self.watch = Watch(catalogue)
         self._results = LatestResults(catalogue, self.labels, self.vectors, device=device)
         self.answerer = Answerer(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from unitail.encoders.cache import FeatureCache
 from unitail.encoders.encoder import Encoder, Modality
-from unitail.encoders.encoding import Vectors as EncodedVectors
+from unitail.encoders.encoding import Vectors
 from unitail.encoders.hashing import content_hash
 from unitail.errors import UserError
 from unitail.inputs.encode import encode
@@ -41,7 +41,7 @@ class EncodingProgress:
         return self.done == self.total or bool(self.trouble)
 
 
-class Vectors:
+class ItemVectors:
     """The vectors of all items encoded so far; threads may share it."""
 
     def __init__(
@@ -201,7 +201,7 @@ class Vectors:
         places: Sequence[int],
         before: Places,
         contents: Mapping[int, str],
-        vectors: EncodedVectors,
+        vectors: Vectors,
     ) -> None:
         """Store vectors, except those whose versions have changed since `before`."""
         with self._lock:

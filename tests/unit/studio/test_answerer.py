@@ -13,8 +13,8 @@ from helpers.pixels import Pixels
 from helpers.studios import answered, open_studio, wait_until, write_pictures
 from unitail.encoders.encoder import Encoder
 from unitail.estimator.classifier import TailClassifier
-from unitail.studio.fitted import Fitted, choose_pool
-from unitail.studio.latest import NONE, Answered, LatestAnswers
+from unitail.studio.fitted import FittedLabels, choose_pool
+from unitail.studio.state import NONE, Answered, LatestAnswers
 from unitail.studio.studio import Studio
 
 
@@ -84,8 +84,8 @@ def test_answers_stay_those_of_the_classifier_while_labels_change(
         require_answers_of(studio, given, pool=[])
         fitted = studio.answerer._fitted
         assert fitted is not None
-        assert fitted.span_cache is not None
-        assert (fitted.span_cache.span is None) == (encoder.width == 3)
+        assert fitted.cache is not None
+        assert (fitted.cache.projection is None) == (encoder.width == 3)
     monkeypatch.setattr("unitail.studio.fitted.MIN_POOL", 5)
     studio.answerer.refine()
     pool = choose_pool(np.arange(24), studio.labels.labelled()).tolist()
@@ -208,17 +208,17 @@ def test_a_label_does_not_wait_for_answers_with_a_pool_and_none_of_them_comes_la
     studio.store.label_by_name({"0000.png": "red", "0001.png": "green"})
     studio.sync()
     studio.answerer.answer_all()
-    begun, go_on, asked = threading.Semaphore(0), threading.Event(), Fitted.probabilities
+    begun, go_on, asked = threading.Semaphore(0), threading.Event(), FittedLabels.probabilities
     turns: list[int] = []
     studio.answerer._on_answers = lambda answered: turns.append(answered.generation)
 
-    def slow(self: Fitted, *given: Any) -> NDArray[np.float64]:  # noqa: ANN401
+    def slow(self: FittedLabels, *given: Any) -> NDArray[np.float64]:  # noqa: ANN401
         if self.classifier.fitted_.pool_read is not None:
             begun.release()
             assert go_on.wait(180)
         return asked(self, *given)
 
-    monkeypatch.setattr(Fitted, "probabilities", slow)
+    monkeypatch.setattr(FittedLabels, "probabilities", slow)
     refining = threading.Thread(target=studio.answerer.refine)
     refining.start()
     for _ in range(2):  # threads
@@ -249,7 +249,7 @@ def test_an_error_beside_the_fit_is_raised(tmp_path: Path, monkeypatch: pytest.M
         assert begun.wait(180)
         return fit(self, *given, **named)
 
-    monkeypatch.setattr("unitail.studio.span.SpanCache.at", broken)
+    monkeypatch.setattr("unitail.studio.projection.ProjectionCache.at", broken)
     monkeypatch.setattr(TailClassifier, "fit", slow)
     with pytest.raises(MemoryError, match="of a span"):
         studio.answerer._read_labels()  # before anything is answered

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from helpers.studios import COLOURS, open_studio, write_pictures
-from unitail.studio.changes import Origin
 from unitail.studio.estimate import MIN_COUNTED, Estimated, estimate
-from unitail.studio.latest import Labelled
+from unitail.studio.state import Labelled
+from unitail.studio.stored_rows import Origin
 from unitail.studio.studio import Studio
 
 NOTHING = np.zeros(0)

@@ -12,8 +12,8 @@ from helpers.wavy_table import wavy_table
 from unitail.errors import CannotWrite, InvalidInput
 from unitail.estimator.classifier import TailClassifier
 from unitail.studio.app import make_app
-from unitail.studio.changes import ASIDE, Origin
 from unitail.studio.exports import ResultKind, Results
+from unitail.studio.stored_rows import ASIDE, Origin
 from unitail.studio.studio import Studio
 from unitail.web.access import Access
 from unitail.workflows.sort_files import SortBy

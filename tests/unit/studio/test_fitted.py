@@ -3,7 +3,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from unitail.studio.fitted import MAX_POOLED, MIN_OF_CLASS, POOL, _most_telling, choose_pool
-from unitail.studio.latest import Labelled
+from unitail.studio.state import Labelled
 
 
 def labelled(

@@ -9,7 +9,7 @@ import pytest
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidConfig, InvalidInput
 from unitail.studio.catalogue import Catalogue
-from unitail.studio.project import Project, Settings, open_project
+from unitail.studio.project import Project, ProjectSettings, open_project
 
 TEXTS = "title,body,label,other\n" + "".join(
     f"Mr {n},this is the long text of a letter about {n},{'ab'[n % 2]},{n}\n" for n in range(8)
@@ -25,14 +25,14 @@ def table(tmp_path: Path) -> Path:
 
 def reopened(source: Path, project: str | None = None, **given: str) -> Project:
     """Open a project, and close its database."""
-    opened = open_project(source, project, Settings(**given))  # type: ignore[arg-type]
+    opened = open_project(source, project, ProjectSettings(**given))  # type: ignore[arg-type]
     opened.store.close()
     return opened
 
 
 def label_some(source: Path, **given: str) -> set[str]:
     """Label the first two items, and return their keys."""
-    opened = open_project(source, None, Settings(**given))  # type: ignore[arg-type]
+    opened = open_project(source, None, ProjectSettings(**given))  # type: ignore[arg-type]
     keys = opened.catalogue.keys[:2]
     opened.store.label_by_name(dict(zip(keys, ("one", "two"), strict=True)))
     opened.store.close()

@@ -10,8 +10,8 @@ import pytest
 
 from helpers.studios import answered, get, open_studio, post, write_pictures
 from unitail.studio.app import make_app
-from unitail.studio.changes import Origin, StoreUnavailable
 from unitail.studio.store import Store
+from unitail.studio.stored_rows import Origin, StoreUnavailable
 from unitail.web.access import Access
 
 PAGE = 4096

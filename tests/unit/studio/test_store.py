@@ -9,9 +9,9 @@ import pytest
 import sqlalchemy as sa
 
 from unitail.errors import CannotWrite, InvalidConfig, InvalidInput
-from unitail.studio.changes import ASIDE, ActionResult, Conflict
 from unitail.studio.schema import COUNTERS, database_of, open_database
 from unitail.studio.store import Store
+from unitail.studio.stored_rows import ASIDE, ActionResult, Conflict
 
 POSTGRES = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
 

@@ -13,8 +13,8 @@ import sqlalchemy as sa
 
 from helpers.studios import answered, get, open_studio, post, wait_until, write_pictures
 from unitail.studio.app import make_app
-from unitail.studio.changes import ActionResult, Snapshot, StoreUnavailable
 from unitail.studio.store import Store
+from unitail.studio.stored_rows import ActionResult, Snapshot, StoreUnavailable
 from unitail.studio.studio import Studio
 from unitail.web.access import Access
 

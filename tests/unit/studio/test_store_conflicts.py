@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from unitail.studio.changes import Conflict, Snapshot
 from unitail.studio.store import SeenClass, Store
+from unitail.studio.stored_rows import Conflict, Snapshot
 
 
 @pytest.fixture

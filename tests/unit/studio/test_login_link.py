@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from unitail.studio.link import load_or_make_token, redirect_page
+from unitail.studio.login_link import load_or_make_token, redirect_page
 from unitail.web.access import Access
 
 LINK = "http://127.0.0.1:8765/?token=a-token-of-24-characters&x=1"

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unitail.studio.catalogue import Catalogue
-from unitail.studio.changes import ASIDE, ClassRow, LabelRow, Snapshot
+from unitail.studio.stored_rows import ASIDE, ClassRow, LabelRow, Snapshot
 
 NONE = -1
 """Class id of an item without an answer."""

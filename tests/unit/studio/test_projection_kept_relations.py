@@ -13,7 +13,7 @@ from unitail.estimator.classifier import TailClassifier
 from unitail.relational.geometry import ORIGIN_WITHOUT_LIMIT, GeometrySettings
 from unitail.relational.regressions import LOGISTIC_PENALTIES
 from unitail.relational.relations import LabelFreeFit, ReferenceVectors
-from unitail.studio.span import CachedRelations, SpanCache, with_shared_model
+from unitail.studio.projection import CachedRelations, ProjectionCache, with_shared_model
 from unitail.studio.studio import Studio
 
 
@@ -92,7 +92,7 @@ def test_no_more_is_kept_than_there_is_room_for(
     rows: Tensor, met: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     each = 12 + (7 + 5 + 9) * 9
-    monkeypatch.setattr("unitail.studio.span.MAX_KEPT", 20 * each)
+    monkeypatch.setattr("unitail.studio.projection.MAX_KEPT", 20 * each)
     reference = CachedRelations()(
         rows[:, :9], 9, LOGISTIC_PENALTIES, ORIGIN_WITHOUT_LIMIT
     ).reference
@@ -112,16 +112,16 @@ def test_answers_after_a_change_of_labels_are_those_of_a_fresh_fit_to_the_last_b
     rows = generator.normal(size=(60, 24)) + 2 * generator.normal(size=(4, 24))[np.arange(60) % 4]
     rows = rows.astype(np.float32)
 
-    def ask(labels: np.ndarray, by: SpanCache) -> np.ndarray:
+    def ask(labels: np.ndarray, by: ProjectionCache) -> np.ndarray:
         own = TailClassifier(device="cpu", scale="none", random_state=0)
         return with_shared_model(own, by).fit(rows[:20], labels).predict_proba(rows[20:])
 
-    kept = SpanCache(None, 0)
+    kept = ProjectionCache(None, 0)
     before = ask(labels, kept)
     corrected = np.where(np.arange(20) == 5, 3, labels)
     merged = np.where(labels == 3, 2, labels)  # a class less
     for changed in (corrected, merged, labels):
-        assert np.array_equal(ask(changed, kept), ask(changed, SpanCache(None, 0)))
+        assert np.array_equal(ask(changed, kept), ask(changed, ProjectionCache(None, 0)))
     assert np.abs(ask(corrected, kept) - before).max() > 0.01
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from helpers.studios import answered, open_studio, post, write_pictures
 from unitail.studio.app import make_app
-from unitail.studio.latest import in_chunks
+from unitail.studio.state import in_chunks
 from unitail.web.access import Access
 
 

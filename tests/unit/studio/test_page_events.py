@@ -1,8 +1,8 @@
 import asyncio
 import json
 
-from unitail.studio import events
-from unitail.studio.events import Hub
+from unitail.studio import page_events
+from unitail.studio.page_events import Hub
 
 
 def test_all_who_listen_hear_the_news_from_any_thread() -> None:
@@ -34,7 +34,7 @@ def test_a_page_that_is_too_slow_must_begin_anew() -> None:
     async def run() -> list[str]:
         listener = hub.listen()
         heard = [await anext(listener)]
-        for number in range(events.MAX_WAITING + 1):
+        for number in range(page_events.MAX_WAITING + 1):
             hub.publish("x", number)
         await asyncio.sleep(0)
         heard += [news async for news in listener]

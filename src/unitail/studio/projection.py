@@ -31,7 +31,7 @@ from unitail.processes import choose_device
 from unitail.relational.geometry import GeometrySettings, coordinate_limit, limited
 from unitail.relational.model import MAX_ORIGIN_DISTANCE, Relational
 from unitail.relational.relations import LabelFreeFit, LabelFreeRelations, ReferenceVectors
-from unitail.studio.latest import NONE, Places
+from unitail.studio.state import NONE, Places
 
 MAX_KEPT = 2**24
 """Numbers cached for one set of labelled vectors: 64 MB."""
@@ -106,7 +106,7 @@ def _numbers(features: Tensor, relations: LabelFreeRelations) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class Span:
+class SpanProjection:
     """The projection onto the span of labelled vectors."""
 
     limit: torch.Tensor | None
@@ -115,7 +115,7 @@ class Span:
     """Basis of the span, (d, r), with orthonormal columns."""
 
     @classmethod
-    def of(cls, labelled: Floats, factor: float | None) -> "Span":
+    def of(cls, labelled: Floats, factor: float | None) -> "SpanProjection":
         """Return the span of labelled vectors (n, d), limited by the model's factor.
 
         Vectors of a pool, which are read beside them, count as labelled here. A QR decomposition by
@@ -142,38 +142,38 @@ class Span:
         return F.pad(inside, (0, 1)).numpy()
 
 
-class SpanCache:
+class ProjectionCache:
     """Projects each vector onto a span once, and caches it; threads may share it.
 
-    Without a span, vectors stay unchanged, and only their relations are cached.
+    Without a projection, vectors stay unchanged, and only their relations are cached.
     """
 
-    def __init__(self, span: Span | None, key: object) -> None:
-        self.span, self.key = span, key
+    def __init__(self, projection: SpanProjection | None, key: object) -> None:
+        self.projection, self.key = projection, key
         self.relations = CachedRelations()
         """Cached relations to the labelled vectors."""
         self._lock = threading.Lock()
-        width = 0 if span is None else span.basis.shape[1] + 1
+        width = 0 if projection is None else projection.basis.shape[1] + 1
         self._rows = np.empty((0, width), np.float32)
         self._versions = np.empty(0, np.int64)
 
     def __call__(self, rows: Floats) -> Floats:
         """Project vectors (m, d)."""
-        return rows if self.span is None else self.span(rows)
+        return rows if self.projection is None else self.projection(rows)
 
     def labelled(self, rows: Floats) -> Floats:
         """Project the labelled vectors themselves, (n, d)."""
-        return rows if self.span is None else self.span.labelled(rows)
+        return rows if self.projection is None else self.projection.labelled(rows)
 
     def at(self, places: Places, versions: Places, read: Callable[[Places], Floats]) -> Floats:
         """Return the projected vectors at some places, (m, any); `read` gets those not cached."""
-        if self.span is None:
+        if self.projection is None:
             return read(places)
         with self._lock:
             self._grow(int(places.max(initial=-1)) + 1)
             is_new = self._versions[places] != versions
         if is_new.any():
-            projected = self.span(read(places[is_new]))
+            projected = self.projection(read(places[is_new]))
         with self._lock:
             if is_new.any():
                 self._rows[places[is_new]] = projected
@@ -189,20 +189,20 @@ class SpanCache:
             self._versions = np.pad(self._versions, (0, more), constant_values=NONE)
 
 
-def choose_span(
+def choose_projection(
     encoder: InputEncoder,
     labelled: Floats,
     key: object,
-    caches: Sequence[SpanCache],
+    caches: Sequence[ProjectionCache],
     *,
     pooled: bool = False,
-) -> SpanCache | None:
+) -> ProjectionCache | None:
     """Return the cache for these labelled vectors: an existing one of the same key, or a new one.
 
-    It has no span where a basis would save nothing or change answers. None where nothing can be
-    cached: tables have preprocessing steps, weights and parts; and with a pool the support is read
-    twice, with the pool and alone (`joint_yields`), with two limits of the coordinates where a span
-    has one.
+    It has no projection where a basis would save nothing or change answers. None where nothing can
+    be cached: tables have preprocessing steps, weights and parts; and with a pool the support is
+    read twice, with the pool and alone (`joint_yields`), with two limits of the coordinates where a
+    projection has one.
     """
     for cache in caches:
         if cache.key == key:
@@ -216,8 +216,8 @@ def choose_span(
     if n > MAX_LABELLED:
         return None
     if n + 1 > MAX_SHARE * width or _would_move_origin(labelled):
-        return SpanCache(None, key)
-    return SpanCache(Span.of(labelled, model.config.coordinate_limit), key)
+        return ProjectionCache(None, key)
+    return ProjectionCache(SpanProjection.of(labelled, model.config.coordinate_limit), key)
 
 
 class _SharedModel(Relational):
@@ -228,10 +228,10 @@ class _SharedModel(Relational):
     already is where it should be, so it refuses to be copied or moved.
     """
 
-    def __init__(self, model: Relational, cache: SpanCache) -> None:
+    def __init__(self, model: Relational, cache: ProjectionCache) -> None:
         self.__dict__.update(vars(model))
         self.compare = cache.relations
-        if cache.span is not None:  # vectors are limited before the projection
+        if cache.projection is not None:  # vectors are limited before the projection
             self.config = replace(model.config, coordinate_limit=None)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
@@ -252,7 +252,7 @@ class _SharedModel(Relational):
         return self
 
 
-def with_shared_model(classifier: TailClassifier, cache: SpanCache) -> TailClassifier:
+def with_shared_model(classifier: TailClassifier, cache: ProjectionCache) -> TailClassifier:
     """Give a classifier the default model in single precision, for vectors of a cache.
 
     The model shares its weights with all other such classifiers, and uses the cached relations.

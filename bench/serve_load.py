@@ -2,6 +2,9 @@
 
     python bench/serve_load.py --out results/serve_load.md
 
+By default, five rounds of 10 s for each line, several times what an image waits on 64 connections,
+then ten minutes of memory on 1, 8 and 64 connections, and overload: about 25 minutes.
+
 A server runs in its own process and the clients in this one, on the same cores. Each round calls
 the bare classifier in a loop, one item at a time, then the server over 1, 8 and 64 connections that
 each wait for their response before the next request. All return the same: probabilities, a set and
@@ -140,7 +143,7 @@ def main() -> None:
     """Run all measurements."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5, help="0 measures memory alone")
-    parser.add_argument("--seconds", type=float, default=3.0, help="of each load in a round")
+    parser.add_argument("--seconds", type=float, default=10.0, help="of each load in a round")
     parser.add_argument("--memory-seconds", type=float, default=600.0, help="0 is none")
     parser.add_argument("--pause", type=float, default=0.0, help="of connections, for memory")
     parser.add_argument("--kinds", nargs="+", default=["vectors", "images"])

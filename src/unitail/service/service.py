@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unitail.estimator.classifier import TailClassifier
-from unitail.estimator.rows import check_places
 from unitail.service.admission import overloaded
 from unitail.service.batching import Batcher
 from unitail.service.classifiers import Classifiers, Served, Version
@@ -118,7 +117,7 @@ class Service:
             classifier.add(rows, new_labels(classifier.classes_, labels))
             remaining = np.delete(classifier.kept_examples().labels, replaced)
             if replaced and len(np.unique(remaining)) > 1:  # else a single class would be left
-                classifier.remove(replaced)
+                classifier.remove(served.newest.places[replaced])
 
         return await self._change(served, correct, deadline)
 
@@ -150,8 +149,16 @@ class Service:
                     allowed=f"version {newest.number}, the newest",
                     remedy="List its examples again.",
                 )
-            places = check_places(choose(newest), len(newest.places))
-            classifier.remove(newest.places[places])
+            chosen, count = np.unique(choose(newest)), len(newest.places)
+            if chosen[-1] >= count:
+                raise Refusal(
+                    422,
+                    "there is no such example",
+                    got=f"place {chosen[-1]}",
+                    allowed=f"places from 0 to {count - 1}",
+                    remedy="List its examples.",
+                )
+            classifier.remove(newest.places[chosen])
 
         return await self._change(served, remove, deadline)
 

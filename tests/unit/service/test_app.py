@@ -211,6 +211,11 @@ def test_items_of_one_kind_are_needed(live: Live, items: dict[str, Any], got: st
 
 
 def test_places_of_any_size_are_refused(live: Live) -> None:
+    body = json.dumps({"places": [12], "version": 1})
+    sentence = send(live, path="/v1/classifiers/blobs/examples/remove", body=body)[2]
+    assert sentence == (
+        "there is no such example: got place 12; allowed: places from 0 to 11. List its examples."
+    )
     for place in (10**30, 2**31, -1):
         body = json.dumps({"places": [place], "version": 1})
         status, _, sentence = send(live, path="/v1/classifiers/blobs/examples/remove", body=body)

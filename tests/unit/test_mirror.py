@@ -32,6 +32,7 @@ ELSEWHERE = {
     "service/messages.py": "unit/service/test_routes.py",
     "service/metrics.py": "unit/service/test_routes.py",
     "studio/action.py": "unit/studio/test_store.py",
+    "studio/history.py": "unit/studio/test_store_conflicts.py",
     "studio/routes.py": "unit/studio/test_app.py",
     "studio/stored_rows.py": "unit/studio/test_store.py",
     "studio/page_data.py": "unit/studio/test_studio.py",

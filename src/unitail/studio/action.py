@@ -16,10 +16,8 @@ from unitail.studio.stored_rows import (
     ClassRow,
     Conflict,
     LabelRow,
-    Row,
     StoreUnavailable,
     changes_to_text,
-    same_content,
 )
 
 BATCH = 500
@@ -30,7 +28,7 @@ class Action:
     """What one action reads and writes; other writers wait until it has ended."""
 
     def __init__(self, connection: sa.Connection, author: str) -> None:
-        self._connection, self._author = connection, author
+        self.connection, self.author = connection, author
         counter = sa.update(COUNTERS).where(COUNTERS.c.name == "revision")
         connection.execute(counter.values(value=COUNTERS.c.value + 1))
         self.revision = current_revision(connection)
@@ -39,7 +37,7 @@ class Action:
 
     def classes(self) -> list[ClassRow]:
         """Return all classes that are not deleted."""
-        rows = self._connection.execute(sa.select(CLASSES).where(~CLASSES.c.deleted))
+        rows = self.connection.execute(sa.select(CLASSES).where(~CLASSES.c.deleted))
         return [ClassRow(**row) for row in rows.mappings()]
 
     def class_row(self, class_id: int) -> ClassRow:
@@ -73,14 +71,14 @@ class Action:
 
     def free_id(self) -> int:
         """Return an id that no class has ever had."""
-        return 1 + int(self._connection.execute(sa.select(sa.func.max(CLASSES.c.id))).scalar() or 0)
+        return 1 + int(self.connection.execute(sa.select(sa.func.max(CLASSES.c.id))).scalar() or 0)
 
     def labels(self, items: Iterable[str]) -> dict[str, LabelRow]:
         """Return the current label of each item; an item without one gets an empty row."""
         rows = {item: LabelRow(item, None) for item in items}
         for batch in _batches(list(rows)):
             query = sa.select(LABELS).where(LABELS.c.item.in_(batch))
-            for row in self._connection.execute(query).mappings():
+            for row in self.connection.execute(query).mappings():
                 rows[row["item"]] = LabelRow(**row)
         return rows
 
@@ -88,7 +86,7 @@ class Action:
         """Return the labels of a class, or only those that changed after a revision."""
         which = (LABELS.c.class_id == class_id) & (LABELS.c.version > after)
         query = sa.select(LABELS).where(which).order_by(LABELS.c.item)
-        return [LabelRow(**row) for row in self._connection.execute(query).mappings()]
+        return [LabelRow(**row) for row in self.connection.execute(query).mappings()]
 
     def moved(self, class_id: int, to: int | None) -> list[Change]:
         """Return the changes that move all items of a class to another, or remove their labels."""
@@ -112,84 +110,31 @@ class Action:
     def _is_own(self, revision: int) -> bool:
         """Return whether the author wrote this revision; nobody knows who undid or redid."""
         query = sa.select(ACTIONS.c.author).where(ACTIONS.c.revision == revision)
-        return bool(self._author) and self._connection.execute(query).scalar() == self._author
-
-    def find(self, which: sa.ColumnElement[bool], latest: sa.Column[Any]) -> Any:  # noqa: ANN401
-        """Return the author's latest action that meets a condition, as a row of the history."""
-        is_own = ACTIONS.c.author == self._author
-        query = sa.select(ACTIONS).where(is_own, which).order_by(latest.desc()).limit(1)
-        return self._connection.execute(query).first()
+        return bool(self.author) and self.connection.execute(query).scalar() == self.author
 
     # Writing.
 
     def apply(self, changes: Sequence[Change], title: str) -> ActionResult:
         """Write the changes, and record them in the history so that they can be undone."""
-        self._write(changes)
-        self._connection.execute(
+        self.write(changes)
+        self.connection.execute(
             ACTIONS.insert().values(
                 revision=self.revision,
                 title=title,
                 changes=changes_to_text(changes),
-                author=self._author,
+                author=self.author,
                 seconds=time.time(),
                 undone=None,
             )
         )
-        return self._result(changes, title)
+        return self.result(changes, title)
 
-    def replay(
-        self,
-        action: Any,  # noqa: ANN401 - a row of the history
-        changes: Sequence[Change],
-        title: str,
-        *,
-        undone: int | None,
-    ) -> ActionResult:
-        """Undo or redo an action, if its rows have not changed since."""
-        self._require_unchanged(changes)
-        self._write(changes)
-        this = ACTIONS.c.revision == action.revision
-        self._connection.execute(sa.update(ACTIONS).where(this).values(undone=undone))
-        return self._result(changes, title)
-
-    def _result(self, changes: Sequence[Change], title: str) -> ActionResult:
+    def result(self, changes: Sequence[Change], title: str) -> ActionResult:
+        """Return what these changes did."""
         items = (each.after.item for each in changes if isinstance(each.after, LabelRow))
         return ActionResult(self.revision, title, tuple(items))
 
-    def _require_unchanged(self, changes: Sequence[Change]) -> None:
-        labels = self.labels(
-            each.after.item for each in changes if isinstance(each.after, LabelRow)
-        )
-        query = self._connection.execute(sa.select(CLASSES)).mappings()
-        classes = {row["id"]: ClassRow(**row) for row in query}
-        changed: list[Row] = []
-        for each in changes:
-            before = each.before
-            now = labels[before.item] if isinstance(before, LabelRow) else classes[before.id]
-            changed += [] if same_content(now, before) else [now]
-        if changed:
-            raise Conflict("somebody else has since changed the same items or classes", changed)
-        after = {row.id: row for row in (*classes.values(), *_classes_after(changes))}
-        _require_names_free(changes, [row for row in classes.values() if not row.deleted])
-        self._require_labels_kept(changes, {row.id for row in after.values() if row.deleted})
-
-    def _require_labels_kept(self, changes: Sequence[Change], deleted: set[int]) -> None:
-        """Raise if labels of deleted classes would remain: others' of a class that goes, or ours.
-
-        Labels that the changes themselves move are no obstacle.
-        """
-        rows = [each.after for each in changes if isinstance(each.after, LabelRow)]
-        dangling = [row for row in rows if row.class_id in deleted]
-        if dangling:
-            raise Conflict("somebody else has since deleted the class of these items", dangling)
-        moved = {row.item for row in rows}
-        for row in _classes_after(changes):
-            labels = self.labels_of(row.id) if row.deleted else []
-            left = [each for each in labels if each.item not in moved]
-            if left:
-                raise Conflict(f"there are more labels of {row.name} by now", left)
-
-    def _write(self, changes: Sequence[Change]) -> None:
+    def write(self, changes: Sequence[Change]) -> None:
         """Insert or update the rows, as they are after the changes."""
         for table, kind in ((CLASSES, ClassRow), (LABELS, LabelRow)):
             after = [each.after for each in changes if isinstance(each.after, kind)]
@@ -203,12 +148,12 @@ class Action:
         existing: set[Any] = set()
         for batch in _batches(keys):
             query = sa.select(column).where(column.in_(batch))
-            existing.update(self._connection.execute(query).scalars())
+            existing.update(self.connection.execute(query).scalars())
         return existing
 
     def _insert(self, table: sa.Table, rows: Sequence[dict[str, Any]]) -> None:
         if rows:
-            self._connection.execute(table.insert(), rows)
+            self.connection.execute(table.insert(), rows)
 
     def _update(self, table: sa.Table, key: str, rows: Sequence[dict[str, Any]]) -> None:
         if rows:
@@ -216,7 +161,7 @@ class Action:
             values: dict[str, Any] = {name: sa.bindparam(f"new_{name}") for name in names}
             update = sa.update(table).where(table.c[key] == sa.bindparam(f"new_{key}"))
             parameters = [{f"new_{name}": value for name, value in row.items()} for row in rows]
-            self._connection.execute(update.values(**values), parameters)
+            self.connection.execute(update.values(**values), parameters)
 
 
 def current_revision(connection: sa.Connection) -> int:
@@ -236,17 +181,3 @@ def current_revision(connection: sa.Connection) -> int:
 def _batches(keys: Sequence[Any]) -> Iterator[Sequence[Any]]:
     for start in range(0, len(keys), BATCH):
         yield keys[start : start + BATCH]
-
-
-def _classes_after(changes: Sequence[Change]) -> list[ClassRow]:
-    return [each.after for each in changes if isinstance(each.after, ClassRow)]
-
-
-def _require_names_free(changes: Sequence[Change], classes: Sequence[ClassRow]) -> None:
-    """Raise if a class would get a name back that another class has taken meanwhile."""
-    names = {row.name: row for row in classes}
-    for row in _classes_after(changes):
-        if not row.deleted:
-            holder = names.get(row.name)
-            if holder is not None and holder.id != row.id:
-                raise Conflict(f"there is another class {holder.name!r} by now", [holder])

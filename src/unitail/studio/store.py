@@ -18,9 +18,10 @@ from sqlalchemy.exc import DatabaseError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from unitail.errors import InvalidInput
+from unitail.studio import history
 from unitail.studio.action import Action, current_revision
+from unitail.studio.history import CannotUndo
 from unitail.studio.schema import (
-    ACTIONS,
     CLASSES,
     COUNTERS,
     LABELS,
@@ -40,7 +41,6 @@ from unitail.studio.stored_rows import (
     Origin,
     Snapshot,
     StoreUnavailable,
-    changes_from_text,
 )
 from unitail.wording import CONTROL_CHARACTERS, numbered, shown
 from unitail.wording import excerpt as shortened
@@ -48,9 +48,6 @@ from unitail.wording import excerpt as shortened
 MAX_NAME = 100
 """Longest class name, in characters."""
 MAX_CLASSES = 1000
-
-NEVER = 0
-"""In place of the revision that undid an action: it cannot be undone, nor redone."""
 
 NO_EXCERPTS: Mapping[str, str | None] = {}
 Seen = Mapping[str, int]
@@ -248,30 +245,18 @@ class Store:
         If another author has changed its rows since, this raises `Conflict` once; the next undo
         then goes on with the action before it.
         """
-        last = None
         try:
             with self._action(author) as action:
-                last = action.find(ACTIONS.c.undone.is_(None), ACTIONS.c.revision)
-                if last is None:
-                    raise _nothing_to("undo", "undone")
-                changes = [each.inverse() for each in changes_from_text(last.changes)]
-                return action.replay(last, changes, f"Undone: {last.title}", undone=action.revision)
-        except Conflict:
-            assert last is not None
-            this = ACTIONS.c.revision == last.revision
+                return history.undo(action)
+        except CannotUndo as conflict:
             with self._translated_errors(), self._writer.begin() as connection:
-                connection.execute(sa.update(ACTIONS).where(this).values(undone=NEVER))
+                history.pass_over(connection, conflict.revision)
             raise
 
     def redo(self, *, author: str = "") -> ActionResult:
         """Redo the action that the author undid last, unless they have done anything since."""
         with self._action(author) as action:
-            last = action.find(ACTIONS.c.undone.is_not(None), ACTIONS.c.undone)
-            newest = action.find(sa.true(), ACTIONS.c.revision)
-            if last is None or newest is None or newest.revision > last.undone:
-                raise _nothing_to("redo", "done again")
-            changes = changes_from_text(last.changes)
-            return action.replay(last, changes, f"Redone: {last.title}", undone=None)
+            return history.redo(action)
 
     @contextmanager
     def _action(self, author: str) -> Iterator[Action]:
@@ -353,12 +338,3 @@ def _require_few(classes: int) -> None:
             allowed=f"up to {MAX_CLASSES:,}",
             remedy="Merge or delete some.",
         )
-
-
-def _nothing_to(what: str, done: str) -> InvalidInput:
-    return InvalidInput(
-        f"there is nothing to {what}",
-        got=f"nothing changed from this browser that could be {done}",
-        allowed="changes that were made from this browser",
-        remedy="Change back by hand what was done from elsewhere.",
-    )

@@ -1,10 +1,11 @@
 """Time until new predictions after a label: 2,000 items of 20 classes in a studio.
 
-    python bench/studio_latency.py --banks BANKS --out results/studio_latency.md
+    python bench/studio_latency.py --banks BANKS --labels 40 100 200 500 1000 1500 \
+        --table-labels 40 200 500 --out results/studio_latency.md
 
 Every item is a row of a bank, so that only the studio is measured: the transaction, the fit, the
 predictions of the items on the screen, then those of all items. One label is changed at a time, or
-one more item is labelled.
+one more item is labelled. Free cores are needed: beside other work, times say nothing.
 """
 
 import argparse
@@ -26,6 +27,7 @@ from unitail.encoders.encoder import Encoder, Modality
 from unitail.estimator.classifier import TailClassifier
 from unitail.studio.background import limit_numpy_threads
 from unitail.studio.catalogue import Catalogue
+from unitail.studio.fitted import MAX_IMMEDIATE
 from unitail.studio.schema import database_of
 from unitail.studio.state import Answered
 from unitail.studio.store import Store
@@ -142,6 +144,8 @@ def main() -> None:
     """Measure and write the table."""
     parser = with_sizes(__doc__)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--table-labels", type=int, nargs="*", default=[])
+    parser.add_argument("--columns", type=int, default=20, help="of the table")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     limit_numpy_threads()
@@ -156,7 +160,9 @@ def main() -> None:
         " and until all are that have no label; and CPU time, of all cores together, which depends"
         " less on what else the machine does; with *novelty*, that is told last; *pool*: to answer"
         " all again with 200 items that have no label, once nobody changes anything."
-        " *Joint*: the CPU time of one joint answer of all.",
+        " *Joint*: the CPU time of one joint answer of all. With more than"
+        f" {MAX_IMMEDIATE} labels only *pool* reads all of them. *Table*: rows of {args.columns}"
+        " numbers instead of vectors.",
         BANKS=args.banks,
     )
     page.table(["labels", "then", *COLUMNS, "joint, CPU"])
@@ -164,20 +170,45 @@ def main() -> None:
         joint = f"{1000 * joint_seconds(rows, truths, count):.0f}"
         with tempfile.TemporaryDirectory() as folder:
             studio = labelled_studio(Path(folder) / "items.csv", rows, truths[:count])
-            ids = [row.id for row in studio.labels.classes()]
-            own = [ids.index(studio.labels.row(place).class_id or 0) for place in range(count)]
-            moved = [ids[(each + 1) % len(ids)] for each in own]
-            for name, items in (("one changed", range(count)), ("one more", range(count, 2000))):
-                times = measure(studio, args.repeats, items, moved)
-                page.row(count, name, *map(told_in_ms, times.values()), joint)
-            studio.stop()
+            write_rows(page, studio, args.repeats, count, "", joint)
+    for count in args.table_labels:
+        with tempfile.TemporaryDirectory() as folder:
+            numbers = rows[:, : args.columns]
+            studio = labelled_studio(Path(folder) / "t.csv", numbers, truths[:count], is_table=True)
+            write_rows(page, studio, args.repeats, count, "table, ", "")
 
 
-def labelled_studio(table: Path, rows: NDArray[np.float32], truths: NDArray[np.int64]) -> Studio:
-    """Open a studio in which the first rows are labelled, and predict all."""
-    table.write_text("text\n" + "".join(f"item {n} of many\n" for n in range(len(rows))))
+def write_rows(page: Page, studio: Studio, repeats: int, count: int, what: str, joint: str) -> None:
+    """Measure a studio with this many labels, write its two rows, and stop it."""
+    ids = [row.id for row in studio.labels.classes()]
+    own = [ids.index(studio.labels.row(place).class_id or 0) for place in range(count)]
+    moved = [ids[(each + 1) % len(ids)] for each in own]
+    more = range(count, len(studio.catalogue) - SCREEN)
+    for name, items in (("one changed", range(count)), ("one more", more)):
+        times = measure(studio, repeats, items, moved)
+        page.row(count, f"{what}{name}", *map(told_in_ms, times.values()), joint)
+    studio.stop()
+
+
+def labelled_studio(
+    table: Path,
+    rows: NDArray[np.float32],
+    truths: NDArray[np.int64],
+    *,
+    is_table: bool = False,
+) -> Studio:
+    """Open a studio in which the first rows are labelled, and predict all.
+
+    The rows are what an encoder makes of each text; with `is_table` they are the table itself.
+    """
+    if is_table:
+        header = ",".join(f"x{column}" for column in range(rows.shape[1]))
+        np.savetxt(table, rows, "%.6g", delimiter=",", header=header, comments="")
+    else:
+        table.write_text("text\n" + "".join(f"item {n} of many\n" for n in range(len(rows))))
     store = Store(database_of(table, None))
-    studio = Studio(Catalogue.read(table), store, encoder=RowOf(rows), device="cpu")
+    encoder = None if is_table else RowOf(rows)
+    studio = Studio(Catalogue.read(table), store, encoder=encoder, device="cpu")
     studio.vectors.encode_all()
     keys = studio.catalogue.keys
     store.label_by_name({keys[place]: f"class {each}" for place, each in enumerate(truths)})

@@ -302,12 +302,13 @@ def test_studio_estimate(tmp_path: Path, page: Path, monkeypatch: pytest.MonkeyP
 def test_studio_latency(tmp_path: Path, page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_blobs(tmp_path / "banks", "blobs", encoder="toy", classes=4, rows=30)
     options = ["--banks", tmp_path / "banks", "--bank", "toy/blobs", "--items", 100, "--ways", 4]
-    options += ["--labels", 8, "--repeats", 2, "--out", page]
+    options += ["--labels", 8, "--table-labels", 12, "--columns", 3, "--repeats", 2, "--out", page]
     run_script("bench/studio_latency.py", *options, monkeypatch=monkeypatch)
     header, *rows = lines(page)
     cpu = ["screen, CPU", "all, CPU", "novelty, CPU", "pool, CPU", "joint, CPU"]
     assert header == ["labels", "then", "screen", "all", *cpu]
-    assert [row[1] for row in rows] == ["one changed", "one more"]
+    what = ["one changed", "one more", "table, one changed", "table, one more"]
+    assert [row[1] for row in rows] == what
     for row in rows:
         screen, everything = (float(cell.split(" (")[0]) for cell in row[2:4])
         assert 0 < screen <= everything

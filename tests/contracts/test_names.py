@@ -1,4 +1,4 @@
-"""No two classes of the package have the same name, with the two exceptions listed here.
+"""No two classes of the package have the same name, but for those of messages.
 
 Only classes at the top of a module count: names that begin with an underscore are private to their
 module, and type aliases are abbreviations within it.
@@ -12,8 +12,6 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[2] / "src" / "unitail"
 MESSAGES = "service/messages.py"
 """Its classes are named in the service's OpenAPI description, which clients read, not our code."""
-STUDIO = {"Fitted", "Span", "Vectors"}
-"""Names that the studio has for its own versions of these: one of ours and one of the studio's."""
 
 
 def repeated(texts: Iterable[str]) -> set[str]:
@@ -28,11 +26,7 @@ def repeated(texts: Iterable[str]) -> set[str]:
 
 def test_no_two_classes_share_a_name() -> None:
     paths = [path for path in SOURCE.rglob("*.py") if path != SOURCE / MESSAGES]
-    texts = {path: path.read_text() for path in paths}
-    assert repeated(texts.values()) == set()
-    for own in (True, False):  # the studio's exceptions are for one class on either side
-        sides = [text for path, text in texts.items() if (SOURCE / "studio" in path.parents) is own]
-        assert repeated(sides) == set()
+    assert repeated(path.read_text() for path in paths) == set()
 
 
 def test_shared_names_are_listed() -> None:

@@ -21,8 +21,8 @@ from unitail.wording import numbered
 
 
 @dataclass(frozen=True, kw_only=True)
-class Grid:
-    """The numbers that are told: of so many digits, with an absolute step for small ones."""
+class RoundingGrid:
+    """The numbers that answers are rounded to: some digits, and a smallest step."""
 
     digits: int
     """Significant decimal digits of the largest numbers, or of all."""
@@ -52,9 +52,9 @@ class Grid:
 
 POWERS_OF_TEN = 10.0 ** np.arange(23)
 """All powers of ten that are exact in double precision."""
-PROBABILITIES = Grid(digits=8, decimals=20, margin=1e-11)
+PROBABILITIES = RoundingGrid(digits=8, decimals=20, margin=1e-11)
 """Noise is below 1e-14; so one number in about a thousand is doubtful."""
-NOVELTY = Grid(digits=6, decimals=6, margin=1e-8)
+NOVELTY = RoundingGrid(digits=6, decimals=6, margin=1e-8)
 """Distances between rows that nearly agree cancel, which amplifies noise."""
 
 
@@ -143,7 +143,7 @@ def _steady(
     version: Version,
     rows: NDArray[Any],
     compute: Callable[[Version, NDArray[Any]], NDArray[np.float64]],
-    grid: Grid,
+    grid: RoundingGrid,
 ) -> NDArray[np.float64]:
     """Return numbers (m, K) of rows on a grid, each row's as if it had been computed alone."""
     values = compute(version, rows)

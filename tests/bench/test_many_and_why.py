@@ -52,5 +52,5 @@ def test_borders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _, *rows = lines(page)
     means = {(row[1], row[2]): float(row[3].split()[0]) for row in rows}
     assert len(means) == 7
-    assert means["5", "one row more, in pairs"] > means["5", "another order, with guides"]
+    assert means["5", "one row more, in pairs"] > means["5", "another order, with inducing points"]
     assert means["6", "shortlists, and fewer regressions"] > 0

@@ -733,7 +733,14 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         """
         check_is_fitted(self)
-        self.fitted_ = self.fitted_.calibrated_on(np.asarray(representative, dtype=bool))
+        mask, count = np.asarray(representative), len(self.fitted_.rows)
+        if mask.dtype != np.bool_ or mask.shape != (count,):
+            raise InvalidInput(
+                "what calibrates is not a mask of the labelled rows",
+                got=f"an array of {mask.dtype} of shape {mask.shape}",
+                allowed=f"{count} booleans, one for each row of kept_examples()",
+            )
+        self.fitted_ = self.fitted_.calibrated_on(mask)
         return self
 
     def kept_examples(self) -> KeptExamples:
@@ -833,6 +840,7 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             scale=plain(self.fitted_.settings.scale),
             pool=self.fitted_.pool,
             saved_scores=self.fitted_.scores_to_save() if calibrate else None,
+            representative=self.fitted_.representative,
             expected=self._expected,
         )
         return save_classifier(saved, Path(path))
@@ -887,6 +895,7 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             loaded: Self = classifier._learn(
                 saved.rows, saved.classes, saved.seed, inputs, scale, saved.pool, saved.saved_scores
             )
+            loaded.fitted_ = replace(loaded.fitted_, representative=saved.representative)
             loaded._expected = saved.expected
         return loaded
 

@@ -166,9 +166,9 @@ class Fitted:
     pool_read: Tensor | None
     """The rows of the pool that the model read, scaled, (1, u, d_T)."""
     saved_scores: NDArray[np.float64] | None = None
-    """Used in place of `held_out_scores` if set: loaded, unpickled, or those of some rows only."""
+    """Used in place of `held_out_scores` if set: loaded or unpickled."""
     representative: NDArray[np.bool_] | None = None
-    """Rows that calibrate novelty, (n,); None if all do."""
+    """Rows that calibrate prediction sets and novelty, (n,); None if all do."""
 
     @classmethod
     def of(
@@ -177,6 +177,7 @@ class Fitted:
         settings: Settings,
         pool: NDArray[Any] | None = None,
         saved_scores: NDArray[np.float64] | None = None,
+        representative: NDArray[np.bool_] | None = None,
     ) -> "Fitted":
         """Let the model read the rows, and the pool if there is one."""
         scale, parts = settings.scale, settings.parts
@@ -216,11 +217,12 @@ class Fitted:
             pool=pool,
             pool_read=pool_read,
             saved_scores=saved_scores,
+            representative=representative,
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
         scores = vars(self).get("held_out_scores", self.saved_scores)
-        return Fitted.of, (self.rows, self.settings, self.pool, scores)
+        return Fitted.of, (self.rows, self.settings, self.pool, scores, self.representative)
 
     def log_probabilities(self, queries: NDArray[Any]) -> NDArray[np.float64]:
         """Return the log-probabilities (m, K) of queries (m, d_T)."""
@@ -286,7 +288,11 @@ class Fitted:
         if self.saved_scores is not None:
             return self.saved_scores
         held_out = self._held_out_to_calibrate()
-        return 1 - held_out.true_class_probabilities(self.rows)
+        scores = 1 - held_out.true_class_probabilities(self.rows)
+        if self.representative is None:
+            return scores
+        kept = self.representative[held_out.places]
+        return scores if kept.sum() < MIN_CALIBRATED else scores[kept]
 
     def calibrated_on(self, is_representative: NDArray[np.bool_]) -> "Fitted":
         """Return the same support with sets and novelty calibrated only on the rows in a mask (n,).
@@ -294,14 +300,10 @@ class Fitted:
         Use it if other rows are easier to classify than future queries. If too few rows remain, all
         rows calibrate.
         """
-        if is_representative.all():
+        representative = None if is_representative.all() else is_representative
+        if representative is None and self.representative is None:
             return self
-        same = replace(self, representative=is_representative)
-        held_out = self._held_out_to_calibrate()
-        kept = is_representative[held_out.places]
-        if kept.sum() < MIN_CALIBRATED:
-            return same
-        return replace(same, saved_scores=1 - held_out.true_class_probabilities(self.rows)[kept])
+        return replace(self, representative=representative, saved_scores=None)
 
     def _held_out_to_calibrate(self) -> HeldOut:
         # Each fold costs another reading of the support: of a large one, part of one fold will do.

@@ -64,17 +64,20 @@ class Novelty:
     """log s of the rows left out, (n,)."""
     places: NDArray[np.int64]
     """Places of these rows in the support, (n,)."""
+    first_copies: NDArray[np.int64]
+    """For each row, the place of the first one that equals it in its class, (n,)."""
     separation: float
     """How much nearer these rows are to their own class than to all on average; 0: not at all."""
 
     @classmethod
     def of(cls, rows: Rows, seed: int) -> Self:
         """Compute the statistics of a support."""
-        return cls.of_distinct(rows, _first_copies(rows), seed)
+        return cls.of_first_copies(rows, _first_copies(rows), seed)
 
     @classmethod
-    def of_distinct(cls, all_rows: Rows, distinct: NDArray[np.int64], seed: int) -> Self:
-        """Compute the statistics of the rows at these places; no class has equal ones."""
+    def of_first_copies(cls, all_rows: Rows, first_copies: NDArray[np.int64], seed: int) -> Self:
+        """Compute the statistics of the first copies; the features may be some of the columns."""
+        distinct = np.unique(first_copies)
         rows = all_rows.take(distinct)
         # Squares of huge numbers overflow; rescaling by a power of two is exact and avoids it.
         unit = int(np.frexp(np.abs(rows.features).max())[1])
@@ -89,15 +92,16 @@ class Novelty:
         places = _places_left_out(rows, seed)
         strange, separation = _left_out(centred, means, places)
         logs = np.log(np.maximum(strange, min_length))
-        return cls(centred, unit, centre, means, min_length, logs, distinct[places], separation)
+        places = distinct[places]
+        return cls(centred, unit, centre, means, min_length, logs, places, first_copies, separation)
 
     def calibrated_on(self, is_representative: NDArray[np.bool_]) -> Self:
         """Return the same support, with only the rows in a mask showing which lengths are usual.
 
-        Use it if other rows are easier than future queries. All rows remain neighbours. If too few
-        rows would be left, nothing changes.
+        Use it if other rows are easier than future queries. All rows remain neighbours, and a row
+        counts if any of its copies is in the mask. If too few rows would be left, nothing changes.
         """
-        kept = is_representative[self.places]
+        kept = np.isin(self.places, self.first_copies[is_representative])
         return self if kept.sum() < MIN_REFERENCES else replace(self, left_out=self.left_out[kept])
 
     def __call__(self, queries: NDArray[Any]) -> NDArray[np.float64]:
@@ -135,9 +139,10 @@ class PartsNovelty:
     @classmethod
     def of(cls, rows: Rows, widths: tuple[int, ...], seed: int) -> Self:
         """Compute the statistics of each part of a support."""
-        blocks, distinct = split_columns(rows.features, widths), _first_copies(rows)
+        blocks, first_copies = split_columns(rows.features, widths), _first_copies(rows)
         each = tuple(
-            Novelty.of_distinct(rows.with_features(block), distinct, seed) for block in blocks
+            Novelty.of_first_copies(rows.with_features(block), first_copies, seed)
+            for block in blocks
         )
         separations = np.array([part.separation for part in each])
         total = separations.sum()
@@ -180,12 +185,14 @@ def _quantiles(strange: NDArray[np.float64], left_out: NDArray[np.float64]) -> N
 
 
 def _first_copies(rows: Rows) -> NDArray[np.int64]:
-    """Return the places of the rows that equal no earlier row of their class."""
+    """Return for each row the place of the first one that equals it in its class, (n,)."""
     first: dict[tuple[int, bytes], int] = {}
+    places = np.empty(len(rows), dtype=np.int64)
     for place, (label, row) in enumerate(zip(rows.class_indices, rows.features, strict=True)):
-        digest = blake2b(row.tobytes(), digest_size=16).digest()  # rows themselves need memory
-        first.setdefault((int(label), digest), place)
-    return np.fromiter(first.values(), dtype=np.int64)
+        content = (row + 0.0).tobytes()  # -0.0 is 0.0
+        digest = blake2b(content, digest_size=16).digest()  # rows themselves need memory
+        places[place] = first.setdefault((int(label), digest), place)
+    return places
 
 
 def _places_left_out(rows: Rows, seed: int) -> NDArray[np.int64]:

@@ -165,7 +165,8 @@ def join_examples(first: LabelledItems, second: LabelledItems) -> LabelledItems:
         guesses=(*first.guesses, *second.guesses),
         content_column=first.content_column,
         layout=first.layout,
-        num_corrections=first.num_corrections + len(second),
+        num_corrections=sum(place >= len(first) - first.num_corrections for place in kept)
+        + len(second),
     )
 
 

@@ -83,6 +83,22 @@ def test_copies_of_rows_change_nothing(copied: int) -> None:
     np.testing.assert_allclose(twice.calibrated_on(places % 2 == 0)(KNOWN), some(KNOWN), atol=1e-12)
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_a_row_calibrates_if_any_of_its_copies_does(first: bool) -> None:
+    features, indices = sample(range(4), 15, seed=1)
+    is_own = np.repeat([first, not first], 60)
+    twice = Novelty.of(Rows(np.tile(features, (2, 1)), np.tile(indices, 2), 4), seed=0)
+    assert len(twice.calibrated_on(is_own).left_out) == 60
+    is_own[np.r_[:20, 60:80]] = False
+    assert len(twice.calibrated_on(is_own).left_out) == 40
+
+
+def test_zeros_of_either_sign_are_equal() -> None:
+    features = np.array([[0.0, 1], [-0.0, 1], [3, 1], [4, 4]])
+    novelty = Novelty.of(Rows(features, np.array([0, 0, 0, 1]), 2), seed=0)
+    assert novelty.first_copies.tolist() == [0, 0, 2, 3]
+
+
 def test_copies_of_rows_change_nothing_with_parts() -> None:
     """A part may repeat: rows are equal only if all of their parts are."""
     features, indices = sample(range(4), 15, seed=1)

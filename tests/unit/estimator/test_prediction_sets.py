@@ -1,11 +1,12 @@
 import math
+import pickle
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from unitail.errors import InvalidConfig
+from unitail.errors import InvalidConfig, InvalidInput
 from unitail.estimator import prediction_sets as held_out
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.fitted import MIN_CALIBRATED
@@ -203,13 +204,33 @@ def test_some_rows_may_be_all_that_calibrate() -> None:
     np.testing.assert_array_equal(support.calibrated_on(some).held_out_scores, expected)
     assert 0 < kept.sum() < len(kept)
     assert support.calibrated_on(np.ones(40, dtype=bool)) is support
-    assert support.calibrated_on(np.arange(40) < MIN_CALIBRATED - 1) is support
 
 
-def test_saved_sets_remember_what_calibrated_them(tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [MIN_CALIBRATED - 1, 40])
+def test_later_rows_that_calibrate_replace_earlier_ones(count: int) -> None:
+    """Where too few rows remain, or all, all rows calibrate."""
+    support = fitted([20, 20]).fitted_
+    again = support.calibrated_on(np.arange(40) % 2 == 0).calibrated_on(np.arange(40) < count)
+    np.testing.assert_array_equal(again.held_out_scores, support.held_out_scores)
+
+
+def test_saved_classifiers_remember_what_calibrates_them(tmp_path: Path) -> None:
     classifier = fitted([20, 20])
-    classifier.fitted_ = classifier.fitted_.calibrated_on(np.arange(40) % 2 == 0)
-    loaded = TailClassifier.load(classifier.save(tmp_path / "saved"))
-    scores = loaded.fitted_.held_out_scores
-    np.testing.assert_array_equal(scores, classifier.fitted_.held_out_scores)
+    queries = rows([9, 9], seed=3).features
+    all_rows = classifier.novelty(queries)
+    classifier.calibrate_on(np.arange(40) % 2 == 0)
+    novelty, scores = classifier.novelty(queries), classifier.fitted_.held_out_scores
     assert len(scores) < 40
+    assert np.abs(novelty - all_rows).max() > 1e-3
+    loaded = TailClassifier.load(classifier.save(tmp_path / "saved"))
+    for other in (loaded, pickle.loads(pickle.dumps(classifier))):
+        np.testing.assert_array_equal(other.fitted_.held_out_scores, scores)
+        np.testing.assert_array_equal(other.novelty(queries), novelty)
+
+
+@pytest.mark.parametrize(
+    "mask", [np.ones(41, dtype=bool), [True, False], [0, 3, 5], np.ones(40), np.ones((40, 1)) > 0]
+)
+def test_what_calibrates_is_a_mask_of_the_rows(mask: Any) -> None:  # noqa: ANN401
+    with pytest.raises(InvalidInput, match=r"not a mask of the labelled rows: .* 40 booleans"):
+        fitted([20, 20]).calibrate_on(mask)

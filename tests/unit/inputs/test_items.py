@@ -78,6 +78,17 @@ def test_only_what_was_corrected_is_not_asked_again(tmp_path: Path) -> None:
     ]
 
 
+def test_a_correction_that_is_corrected_leaves_one_correction(tmp_path: Path) -> None:
+    first = _write(tmp_path / "t.csv", "size,colour,label\n1.5,red,tall\n2.5,blue,small\n")
+    old = _write(tmp_path / "a.csv", "size,colour,label\n7.5,red,small\n")
+    new = _write(tmp_path / "b.csv", "size,colour,label\n7.5,red,tall\n")
+    examples = read_labelled(first, also=[old, new])
+    assert (examples.labels, examples.num_corrections) == (("tall", "small", "tall"), 1)
+    asked = _write(tmp_path / "q.csv", "size,colour\n2.5,blue\n7.5,red\n")
+    queries = apply_corrections(read_unlabelled([asked], like=examples), examples)
+    assert queries.given == (((7.5, "red"), "tall"),)
+
+
 def test_rows_with_the_same_cells_are_replaced_and_not_answered_again(tmp_path: Path) -> None:
     table = "size,colour,label\n1.0,red,tall\n,blue,small\n3,red,\n4,blue,\n"
     first = _write(tmp_path / "t.csv", table)

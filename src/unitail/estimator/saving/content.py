@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from unitail.estimator.rows import copies_limit
 
 WEIGHTS, WEIGHTLESS, POOL = "weights", "weightless", "pool"
+REPRESENTATIVE = "representative"
 """Optional arrays, besides features and class indices."""
 COUNTS = "counts"
 """An array of folders before format 5; since then, counts are made of the weights again."""
@@ -32,6 +33,7 @@ def check_arrays(arrays: Mapping[str, NDArray[Any]], ways: int) -> None:
         COUNTS: _positive_per_row(arrays.get(COUNTS), indices),
         WEIGHTS: _positive_per_row(arrays.get(WEIGHTS), indices),
         WEIGHTLESS: _places_beside(arrays.get(WEIGHTLESS), len(indices)),
+        REPRESENTATIVE: _mask_of_rows(arrays.get(REPRESENTATIVE), indices),
         POOL: pool is None or (pool.shape[1:] == features.shape[1:] and _no_infinities(pool)),
     }
     for name, fits in checks.items():
@@ -81,6 +83,10 @@ def _places_beside(places: NDArray[Any] | None, rows: int) -> bool:
         return False
     in_range = (places >= 0) & (places < len(places) + rows)
     return bool(in_range.all() and (np.diff(places) > 0).all())
+
+
+def _mask_of_rows(mask: NDArray[Any] | None, indices: NDArray[Any]) -> bool:
+    return mask is None or (mask.dtype == np.bool_ and mask.shape == indices.shape)
 
 
 def _no_infinities(array: NDArray[Any]) -> bool:

@@ -30,6 +30,7 @@ from unitail.estimator.saving.content import (
     COUNTS,
     PLAIN,
     POOL,
+    REPRESENTATIVE,
     WEIGHTLESS,
     WEIGHTS,
     check_arrays,
@@ -78,6 +79,8 @@ class SavedClassifier:
     """Unlabelled rows that are read with the labelled ones."""
     saved_scores: SavedScores | None = None
     """Calibration scores of prediction sets; None if not computed yet."""
+    representative: NDArray[np.bool_] | None = None
+    """Rows that calibrate prediction sets and novelty; None if all do."""
     expected: NDArray[Any] | None = None
     """The `classes` given to `partial_fit`, sorted; None: any label may occur."""
 
@@ -182,6 +185,7 @@ def save_classifier(saved: SavedClassifier, folder: Path) -> Path:
             WEIGHTS: rows.given_weights if weighted else None,
             WEIGHTLESS: rows.weightless if len(rows.weightless) else None,
             POOL: saved.pool,
+            REPRESENTATIVE: saved.representative,
             SCORES: None if saved.saved_scores is None else saved.saved_scores.scores,
         }
         arrays |= {name: array for name, array in optional.items() if array is not None}
@@ -218,6 +222,7 @@ def load_classifier(folder: Path) -> SavedClassifier:
             scale=table.get("scale", "standard" if table.get("scaled") else "none"),
             pool=arrays.get(POOL),
             saved_scores=_saved_scores(table, arrays),
+            representative=arrays.get(REPRESENTATIVE),
             expected=None if expected is None else np.unique(labels_from_table(expected)),
             model=load_model(folder) if shipped is None else _shipped_name(folder, shipped),
         )

@@ -71,7 +71,7 @@ class RelationalConfig:
         """Number of blocks, those for joint answers included."""
         return self.layers + self.joint_layers
 
-    @property
+    @cached_property
     def geometry(self) -> GeometrySettings:
         """What is measured of features."""
         return GeometrySettings(origin=self.angles_from_origin, limit=self.coordinate_limit)

@@ -40,24 +40,28 @@ class EngineChoice:
         without = self.name == EngineName.RAY and not self.gpus
         return "cpu" if without and name == "auto" else name
 
+    def check(self) -> None:
+        """Raise an error for names and numbers that make no sense, without connecting."""
+        name, workers, gpus = choice(EngineName, self.name, "--engine"), self.workers, self.gpus
+        require(workers is None or workers >= 1, "--workers", got=workers, allowed="1 or more")
+        allowed = "0 or more, such as 0.25"
+        require(0 <= gpus < math.inf, "--gpus-per-worker", got=gpus, allowed=allowed)
+        if name is EngineName.LOCAL and (self.address is not None or gpus):
+            raise InvalidConfig(
+                "--address and --gpus-per-worker are for a cluster",
+                got="--engine local",
+                allowed="with --engine ray",
+                remedy="Add --engine ray, or leave them out.",
+            )
+
     def make(self) -> Engine:
         """Return the engine, by default with one process, or as many workers as fit on a cluster.
 
         One on a cluster connects to it.
         """
-        name, workers, gpus = choice(EngineName, self.name, "--engine"), self.workers, self.gpus
-        require(workers is None or workers >= 1, "--workers", got=workers, allowed="1 or more")
-        allowed = "0 or more, such as 0.25"
-        require(0 <= gpus < math.inf, "--gpus-per-worker", got=gpus, allowed=allowed)
-        if name is EngineName.LOCAL:
-            if self.address is not None or gpus:
-                raise InvalidConfig(
-                    "--address and --gpus-per-worker are for a cluster",
-                    got="--engine local",
-                    allowed="with --engine ray",
-                    remedy="Add --engine ray, or leave them out.",
-                )
-            return LocalEngine(workers or 1)
+        self.check()
+        if self.name == EngineName.LOCAL:
+            return LocalEngine(self.workers or 1)
         from unitail.engines.ray_cluster import RayEngine
 
-        return RayEngine(workers, address=self.address, gpus=gpus)
+        return RayEngine(self.workers, address=self.address, gpus=self.gpus)

@@ -183,8 +183,8 @@ def answer_rows_to_folder(
             "workers answer every row by itself",
             got=f"a classifier with {classifier.visibility_} answers",
             allowed="isolated answers",
-            remedy="Leave out --joint, and name unlabelled files with --pool: 1,000 of them are"
-            " drawn, read with the examples, and sent to all workers.",
+            remedy="Fit the default model, or one that was trained for isolated answers, without"
+            " visibility='joint'; unlabelled rows can be its pool.",
         )
     kept, fitted = classifier.kept_examples(), classifier.fitted_
     # Calibrates the sets; the classifier that is sent shares the result.

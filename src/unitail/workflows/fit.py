@@ -278,10 +278,11 @@ def check_model(
     queries: Items | None = None,
     pool: Items | None = None,
     why: bool = False,
+    workers: bool = False,
 ) -> None:
     """Raise an error for what the model cannot do, before anything is encoded.
 
-    `why` is whether the answers will be explained.
+    `why` is whether the answers will be explained, `workers` whether workers will give them.
     """
     settings = Settings.of(classifier, seed=0)
     model = settings.given_model
@@ -299,8 +300,26 @@ def check_model(
             allowed="a relational model, as the default is",
             remedy="Leave out --why, or choose the default model.",
         )
+    if (workers or pool is not None) and not settings.visibility.isolates_queries:
+        needed_by = "workers answer every row" if workers else "with a pool every file is answered"
+        raise _not_isolated(f"{needed_by} by itself", classifier, settings.visibility, options)
     if queries is not None and settings.visibility is Visibility.JOINT:
         _check_together(len(queries), joint_limit(settings.max_support))
+
+
+def _not_isolated(
+    what: str, classifier: TailClassifier, visibility: Visibility, options: ClassifierOptions
+) -> InvalidConfig:
+    """Return the error for a model that answers rows together where each is answered by itself."""
+    chosen = classifier.visibility == Visibility.JOINT
+    return InvalidConfig(
+        what,
+        got="--joint" if options.joint else f"--model {options.model} with {visibility} answers",
+        allowed="a model with isolated answers",
+        remedy="Leave out --joint; a saved classifier keeps it: fit it again without."
+        if chosen
+        else "Choose the default model, or one that was trained for isolated answers.",
+    )
 
 
 def _check_together(number: int, limit: int | None) -> None:

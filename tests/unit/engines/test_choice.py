@@ -42,8 +42,15 @@ def test_the_local_engine_needs_no_ray(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_makes_no_sense_is_refused(
     name: str, workers: int | None, options: dict[str, object], message: str
 ) -> None:
-    with pytest.raises(InvalidConfig, match=message):
-        EngineChoice(name, workers, **options).make()  # type: ignore[arg-type]
+    chosen = EngineChoice(name, workers, **options)  # type: ignore[arg-type]
+    for refuse in (chosen.check, chosen.make):
+        with pytest.raises(InvalidConfig, match=message):
+            refuse()
+
+
+def test_a_check_connects_to_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    EngineChoice("ray", 2, address="x:1", gpus=0.5).check()
 
 
 def test_a_cluster_that_does_not_answer_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:

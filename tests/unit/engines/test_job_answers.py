@@ -102,5 +102,5 @@ def test_answers_that_depend_on_each_other_are_refused(
     kept = fit_files(examples, ClassifierOptions(device="cpu")).classifier.kept_examples()
     classifier = TailClassifier(visibility="joint", device="cpu").fit(kept.vectors, kept.labels)
     rows = open_rows([str(tables[1])], like=examples)
-    with pytest.raises(InvalidConfig, match=r"by itself: got .* joint.*name unlabelled files"):
+    with pytest.raises(InvalidConfig, match=r"by itself: got .* joint.*Fit the default model"):
         answer_rows_to_folder(LocalEngine(), rows, classifier, Storage(tmp_path / "o"))

@@ -1,4 +1,5 @@
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,16 @@ from helpers.colours import MeanColour
 from unitail.encoders.cache import FeatureCache
 from unitail.encoders.encoder import Modality
 from unitail.errors import CannotSolve, InvalidConfig, InvalidInput, UnknownEncoder
+from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.fitted import Fitted
 from unitail.inputs import encode as vectors
 from unitail.inputs.input_encoder import ItemEncoder
 from unitail.inputs.items import Items, LabelledItems, ReadOptions
 from unitail.inputs.read import read_labelled, read_unlabelled
+from unitail.learners.checkpoint import save_model
+from unitail.nn.episode_model import Visibility
+from unitail.relational.config import PRESETS
+from unitail.relational.model import Relational
 from unitail.workflows import fit, predict
 from unitail.workflows.fit import ClassifierOptions, check_model, fit_files
 from unitail.workflows.predict import PredictOptions, predict_files
@@ -314,6 +320,26 @@ def test_what_the_model_cannot_do_is_refused_before_anything_is_encoded(
     monkeypatch.setattr(fit, "joint_limit", lambda _: 5)
     with pytest.raises(InvalidInput, match="got 6 files with --joint; allowed: at most 5"):
         predict_files(examples, items, ClassifierOptions(joint=True))
+
+
+def test_a_model_of_joint_answers_serves_neither_workers_nor_a_pool(tmp_path: Path) -> None:
+    """Its own visibility counts, not only --joint; the remedy names no option that is not set."""
+    config = replace(PRESETS["tiny"], visibility=Visibility.JOINT)
+    own = save_model(Relational(config, seed=1), tmp_path / "m")
+    pool = Items(items=("a",), names=("a",), modality=Modality.TEXT)
+    model = ClassifierOptions(model=str(own), device="cpu")
+    with pytest.raises(InvalidConfig, match=r"with a pool .* joint answers; .* the default model"):
+        check_model(model.classifier(), model, pool=pool)
+    for joint in (model, ClassifierOptions(model="tail", device="cpu")):
+        with pytest.raises(InvalidConfig, match="workers answer every row by itself") as caught:
+            check_model(joint.classifier(), joint, workers=True)
+        assert "Choose the default model, or one that was trained for" in str(caught.value)
+        assert "--joint" not in str(caught.value)
+    saved = TailClassifier(visibility="joint", device="cpu").fit(np.eye(4), [0, 0, 1, 1])
+    for needs in ({"workers": True}, {"pool": pool}):
+        with pytest.raises(InvalidConfig, match="saved classifier keeps it: fit it again without"):
+            check_model(saved, ClassifierOptions(model="saved"), **needs)  # type: ignore[arg-type]
+    check_model(ClassifierOptions().classifier(), ClassifierOptions(), pool=pool, workers=True)
 
 
 def test_only_the_least_sure_answers_name_what_is_near(support: Path, queries: Path) -> None:

@@ -8,6 +8,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from unitail.cli.commands.predict import predict
+from unitail.engines import chunks
 from unitail.errors import InvalidConfig
 
 app = typer.Typer()
@@ -85,6 +86,45 @@ def test_a_coverage_is_refused_before_anything_is_read(tables: tuple[Path, Path]
     result = _run(*tables, "--out", "o", "--workers", 2, "--coverage", 1.2)
     assert "--coverage is out of range: got 1.2; allowed: a number above 0" in str(result.exception)
     assert result.output == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--engine", "foo"), "--engine is unknown: got foo"),
+        (("--workers", 1, "--gpus-per-worker", 1), "are for a cluster: got --engine local"),
+        (("--workers", 2, "--model", "tail"), "got --model tail with joint answers; .*the default"),
+    ],
+)
+def test_what_workers_cannot_do_is_refused_before_anything_is_encoded(
+    options: tuple[object, ...], message: str, tables: tuple[Path, Path], tmp_path: Path
+) -> None:
+    result = _run(*tables, "--out", tmp_path / "o", *options)
+    assert result.output == ""
+    assert isinstance(result.exception, InvalidConfig)
+    with pytest.raises(InvalidConfig, match=message):
+        raise result.exception
+
+
+def test_cells_that_later_rows_write_otherwise_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chunks, "READ_ROWS", 2)
+    rows = [("2021-02-03", 1, "a"), ("2021-11-02", 2, "b"), ("2021-02-05", 1, "a")]
+    lines = [f"{day},{mass},{label}" for day, mass, label in rows]
+    (tmp_path / "s.csv").write_text("\n".join(["day,mass,label", *lines]))
+    cells = ["2021-02-03,1", "2021-02-04,2", "13/02/2021,1", "14/02/2021,1 000", "15/02/2021,3"]
+    (tmp_path / "q.csv").write_text("\n".join(["day,mass", *cells]))
+    arguments = (tmp_path / "s.csv", tmp_path / "q.csv", "--out", tmp_path / "o", "--workers", 2)
+    for _ in range(2):  # the second time from the reports in the folder
+        result = _run(*arguments, "--chunk-rows", 1)
+        assert result.exit_code == 0, result.output
+        shown = " ".join(result.stdout.split())
+        assert "Note: neither the examples nor the first 2 rows show whether the dates" in shown
+        assert (
+            "Skipped among the rows: 3 cells of 'day' without a date, 1 cell of 'mass' without a"
+            " number: formats were decided by the examples and the first 2 rows."
+        ) in shown
 
 
 def test_something_must_be_named(tables: tuple[Path, Path]) -> None:

@@ -12,6 +12,7 @@ from unitail.cli.console import (
     bar,
     print_encoder,
     print_examples,
+    print_lines,
     print_rows,
     report_unreadable,
 )
@@ -26,7 +27,7 @@ from unitail.errors import InvalidConfig
 from unitail.estimator.classifier import TailClassifier
 from unitail.inputs.items import LabelledItems
 from unitail.wording import numbered
-from unitail.workflows.fit import FittedFiles, fit_files
+from unitail.workflows.fit import FittedFiles, check_model, fit_files
 
 ALL_IN = "the column 'reason' names all"
 
@@ -43,8 +44,10 @@ def run_together(
     together = {"--why": wanted.why, "--joint": options.joint, "--balanced": options.balanced}
     _check_unset({**unsupported, **together})
     target = _target(out)
+    engine.check()
     call = replace(call, classifier=replace(options, device=engine.device(options.device)))
     saved, examples, files = call.begin()
+    check_model(saved or call.classifier.classifier(), call.classifier, workers=True)
     _require_files(files)
     rows = open_rows(files, call.reading, like=examples)
     console = Console()
@@ -65,6 +68,8 @@ def run_together(
             on_progress=on_progress,
         )
     _print_summary(summary, str(out))
+    if summary.unread_cells:
+        print_lines(console, f"Skipped among the rows: {rows.note_unread(summary.unread_cells)}.")
     named = [f"{item.name} ({item.among}): {item.reason}" for item in fitted.unreadable]
     number = summary.unreadable + len(named)
     report_unreadable([*named, *summary.named], all_in=ALL_IN, number=number)

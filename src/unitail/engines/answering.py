@@ -69,6 +69,7 @@ class AnswerChunk:
             index=chunk.index,
             rows=len(chunk),
             **unreadable_rows(self.reading, items, row_reasons(items, vectors)),
+            unread_cells=self.reading.unread_cells(chunk, items),
             counts=dict(Counter(str(answer.state) for answer in answers.answers)),
             seconds={"read": read - began, "encode": encoded - read, "answer": answered - encoded},
         )

@@ -14,7 +14,7 @@ from unitail.engines.engine import Chunk
 from unitail.engines.storage import Storage
 from unitail.errors import optional
 from unitail.files import is_address
-from unitail.inputs.cells import labels_of, texts_of
+from unitail.inputs.cells import MISSING, labels_of, orders_of_dates, read_dates, texts_of
 from unitail.inputs.items import Items, LabelledItems, ReadOptions, Record
 from unitail.inputs.recognise import modality_of
 from unitail.inputs.table_rows import EMPTY_ROW, items_of_rows
@@ -92,7 +92,23 @@ class Reading:
         options = ReadOptions(self.label_column, modality=self.modality)
         rows = items_of_rows(frame, Path("rows"), options, self.like)
         records = (replace(each, row=first + (each.row or 0), source="") for each in rows.records)
-        return replace(rows, records=tuple(records))
+        table = without_unread_dates(rows.items)
+        return replace(rows, items=table, records=tuple(records))
+
+    def unread_cells(self, chunk: Chunk, items: Items) -> dict[str, int]:
+        """Count by column the cells without a number or date in its format; they are missing."""
+        if self.column is not None or self.like is None:
+            return {}
+        examples: Any = self.like.items
+        table: Any = items.items
+        orders, unread = orders_of_dates(examples), dict[str, int]()
+        for name in [name for name in examples if name in table]:
+            if examples[name].dtype == object and name not in orders:
+                continue
+            texts = texts_of(chunk.rows.column(name).to_pylist())
+            present = sum(text.lower() not in MISSING for text in texts)
+            unread[name] = present - int(table[name].notna().sum())
+        return {name: number for name, number in unread.items() if number}
 
     def name(self, record: Record) -> str:
         """Return the name of a row in messages."""
@@ -135,6 +151,21 @@ class Reading:
         if not self.base or is_address(name) or Path(name).is_absolute():
             return name
         return f"{self.base.rstrip('/')}/{name}"
+
+
+def without_unread_dates(table: Any) -> Any:  # noqa: ANN401 - DataFrames
+    """Make cells of date columns that are no dates missing, as the encoder takes them.
+
+    It would refuse a chunk that happens to have no others.
+    """
+    table = table.copy()
+    for name, day_first in orders_of_dates(table).items():
+        if name in table:
+            cells = texts_of(table[name].tolist())
+            dates = read_dates(cells, day_first=day_first, every=False)
+            iso = [None] * len(cells) if dates is None else dates[0]
+            table[name] = table[name].where([day is not None for day in iso], None)
+    return table
 
 
 def _name(cell: object) -> str:

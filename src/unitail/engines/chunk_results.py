@@ -10,8 +10,8 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import Any, TypeVar
 
 from unitail.configuration import parse_json
 from unitail.engines.engine import MAX_NAMED, ChunkReport
@@ -22,6 +22,7 @@ JOB_FILE, SUMMARY_FILE = "_job.json", "_summary.json"
 CHUNK_FILE = re.compile(r"chunk-(\d{8})\.parquet")
 REPORT = b"unitail"
 """Key of the report in the metadata of a chunk's file."""
+Number = TypeVar("Number", int, float)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,25 +37,21 @@ class Summary:
     counts: Mapping[str, int]
     seconds: Mapping[str, float]
     """Duration of each stage, summed over all workers."""
+    unread_cells: Mapping[str, int] = field(default_factory=dict)
+    """Number of cells by column that count as missing: no number or date in its format."""
 
     @classmethod
     def of(cls, reports: Iterable[ChunkReport]) -> "Summary":
         """Add up the reports on all chunks."""
         ordered = sorted(reports, key=lambda report: report.index)
-        counts: dict[str, int] = {}
-        seconds: dict[str, float] = {}
-        for report in ordered:
-            for name, number in report.counts.items():
-                counts[name] = counts.get(name, 0) + number
-            for name, spent in report.seconds.items():
-                seconds[name] = seconds.get(name, 0.0) + spent
         return cls(
             chunks=len(ordered),
             rows=sum(report.rows for report in ordered),
             unreadable=sum(report.unreadable for report in ordered),
             named=tuple(name for report in ordered for name in report.named)[:MAX_NAMED],
-            counts=counts,
-            seconds=seconds,
+            counts=_added(report.counts for report in ordered),
+            seconds=_added(report.seconds for report in ordered),
+            unread_cells=_added(report.unread_cells for report in ordered),
         )
 
 
@@ -167,3 +164,12 @@ class ChunkFolder:
 
 def _name(index: int) -> str:
     return f"chunk-{index:08}.parquet"
+
+
+def _added(numbers: Iterable[Mapping[str, Number]]) -> dict[str, Number]:
+    """Add up numbers by name."""
+    total: dict[str, Number] = {}
+    for each in numbers:
+        for name, number in each.items():
+            total[name] = total[name] + number if name in total else number
+    return total

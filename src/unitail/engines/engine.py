@@ -37,6 +37,8 @@ class ChunkReport:
     unreadable: int = 0
     named: tuple[str, ...] = ()
     """The first few unreadable items, with the reasons."""
+    unread_cells: Mapping[str, int] = field(default_factory=dict)
+    """Number of cells by column that count as missing: no number or date in its format."""
     counts: Mapping[str, int] = field(default_factory=dict)
     """Number of answers of each state, or of vectors."""
     seconds: Mapping[str, float] = field(default_factory=dict)

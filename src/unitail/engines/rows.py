@@ -1,24 +1,25 @@
 """Open the folders, tables or addresses that a user names as the rows of a job."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from unitail.encoders.encoder import Modality
-from unitail.engines.chunk_items import Reading
+from unitail.engines import chunks
+from unitail.engines.chunk_items import Reading, without_unread_dates
 from unitail.engines.chunks import STREAMED, ListedStream, RowStream, TableStream
 from unitail.engines.storage import Storage
 from unitail.errors import InvalidInput, optional
 from unitail.files import is_address
-from unitail.inputs.cells import with_fixed_formats
+from unitail.inputs.cells import orders_of_dates, with_fixed_formats, written_styles
 from unitail.inputs.columns import choose_content
 from unitail.inputs.items import FILE, PLAIN, Items, LabelledItems, ReadOptions
 from unitail.inputs.read import read_labelled, read_unlabelled
 from unitail.inputs.recognise import common_modality, modality_of
 from unitail.inputs.table_rows import items_of_rows
 from unitail.missing_columns import no_label_column
-from unitail.wording import some
+from unitail.wording import numbered, some
 
 TEXT = "text"
 LABEL = "label"
@@ -32,6 +33,23 @@ class JobRows:
     reading: Reading
     notes: tuple[str, ...] = ()
     """Notes for the user, a phrase each."""
+    head_rows: int = 0
+    """Number of first rows that decided formats which the examples leave open."""
+
+    def note_unread(self, cells: Mapping[str, int]) -> str:
+        """Return a phrase on the cells, by column, that were not read in its format."""
+        like = self.reading.like
+        dates = {} if like is None else orders_of_dates(like.items)
+        counted = some(
+            (
+                f"{numbered(number, 'cell')} of {name!r} without a"
+                f" {'date' if name in dates else 'number'}"
+                for name, number in cells.items()
+            ),
+            5,
+        )
+        first = numbered(self.head_rows, "row")
+        return f"{counted}: formats were decided by the examples and the first {first}"
 
 
 def open_rows(
@@ -57,7 +75,8 @@ def open_rows(
             reading, notes = _read_cells(head, like, label_column)
         else:
             reading, notes = _read_column(head, tables[0], options.content_column, kind, like), ()
-        return JobRows(stream, replace(reading, label_column=label_column), notes)
+        reading = replace(reading, label_column=label_column)
+        return JobRows(stream, reading, notes, head_rows=len(head))
     if any(map(is_address, names)):
         return _listed_at_address(names, kind, labelled=labelled)
     paths = [Path(name) for name in names]
@@ -172,9 +191,54 @@ def _read_cells(
         raise _not_streamed(got)
     frame = optional("pandas", extra="scale").DataFrame(head.to_pydict(), dtype=object)
     first = items_of_rows(frame, Path("rows"), ReadOptions(label_column), like)
+    _check_dates(first.items)
     table = with_fixed_formats(first.items, like=like.items)
     empty = replace(like, items=table, names=(), labels=(), records=())
-    return Reading(modality=Modality.TABLE, like=empty), first.guesses
+    notes = (*first.guesses, *_note_decided(first.items, like.items, len(head)))
+    return Reading(modality=Modality.TABLE, like=empty), notes
+
+
+def _check_dates(first: Any) -> None:  # noqa: ANN401 - a DataFrame
+    """Raise an error if no cell of a date column in the first rows is a date, but some are there.
+
+    The encoder would, but workers give it the cells without those that are no dates.
+    """
+    dated = without_unread_dates(first)
+    for name in [name for name in orders_of_dates(first) if name in first]:
+        given = first[name][first[name].notna()]
+        if len(given) and dated[name].isna().all():
+            raise InvalidInput(
+                f"column {name!r} holds no dates, unlike the examples",
+                got=repr(given.iloc[0]),
+                allowed="dates, or empty cells",
+                remedy="Correct the column.",
+            )
+
+
+def _note_decided(
+    first: Any,  # noqa: ANN401 - DataFrames
+    examples: Any,  # noqa: ANN401
+    number: int,
+) -> list[str]:
+    """Return notes on the formats that the first rows decided, or left open like the examples."""
+    orders, known = orders_of_dates(first), orders_of_dates(examples)
+    styles = set(written_styles(first)) - set(written_styles(examples))
+    decided = [
+        name
+        for name in first
+        if name in styles or (orders.get(name) is not None and known.get(name) is None)
+    ]
+    is_open = [name for name in first if name in known and orders.get(name) is None]
+    rows, notes = f"the first {numbered(number, 'row')}", list[str]()
+    if decided:
+        notes.append(f"{rows} decided the formats of {some(map(repr, decided))}")
+    if is_open and number >= chunks.READ_ROWS:  # otherwise there are no more rows
+        notes.append(
+            f"neither the examples nor {rows} show whether the dates of"
+            f" {some(map(repr, is_open))} have the day or the month first: later ones are read"
+            " with the month first"
+        )
+    return notes
 
 
 def _not_streamed(got: str) -> InvalidInput:

@@ -1,3 +1,4 @@
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -152,6 +153,7 @@ def test_the_size_of_chunks_does_not_change_how_cells_are_read(tmp_path: Path) -
     assert whole["mass"].tolist() == [2.125, 1.75, 1.5, 3]
     rows = open_rows([str(queries)], like=like)
     assert "the dates of 'day' have the day first" in rows.notes
+    assert "the first 4 rows decided the formats of 'day', 'mass'" in rows.notes
     for size in (1, 2, 3, 4):
         read = []
         for chunk in rows.stream.chunks(size):
@@ -168,14 +170,51 @@ def test_what_the_first_rows_leave_open_is_not_decided_by_a_chunk(
     lines = ["day;mass", "2021-02-03;1", "2021-02-04;2", "13/02/2021;1,5", "02/13/2021;1 000"]
     (tmp_path / "q.csv").write_text("\n".join(lines))
     rows = open_rows([str(tmp_path / "q.csv")], like=read_labelled(tmp_path / "s.csv"))
+    assert rows.notes == (
+        "neither the examples nor the first 2 rows show whether the dates of 'day' have the day or"
+        " the month first: later ones are read with the month first",
+    )
     for size in (1, 2, 4):
-        days, masses = list[str](), list[float]()
+        days, masses, unread = list[str](), list[float](), Counter[str]()
         for chunk in rows.stream.chunks(size):
             with rows.reading.items(chunk) as items:
                 days.extend(items.items["day"])
                 masses.extend(items.items["mass"])
-        assert days == ["2021-02-03", "2021-02-04", "13/02/2021", "2021-02-13"]
+                unread.update(rows.reading.unread_cells(chunk, items))
+        assert unread == {"day": 1, "mass": 2}
+        assert days == ["2021-02-03", "2021-02-04", None, "2021-02-13"]
         np.testing.assert_array_equal(masses, [1, 2, np.nan, np.nan])
+
+
+def test_a_column_without_any_date_is_refused_before_anything_is_encoded(tmp_path: Path) -> None:
+    (tmp_path / "s.csv").write_text("day,mass,label\n2021-02-03,1,a\n2021-11-02,2,b\n")
+    like = read_labelled(tmp_path / "s.csv")
+    (tmp_path / "q.csv").write_text("day,mass\n,1\nsoon,2\nlater,3\n")
+    with pytest.raises(InvalidInput, match=r"column 'day' holds no dates, .*: got 'soon'"):
+        open_rows([str(tmp_path / "q.csv")], like=like)
+    (tmp_path / "q.csv").write_text("mass,more\n1,2\n3,4\n")  # refused by the encoder
+    rows = open_rows([str(tmp_path / "q.csv")], like=like)
+    with rows.reading.items(next(rows.stream.chunks())) as items:
+        assert list(items.items) == ["mass"]
+
+
+def test_an_order_that_was_shown_needs_no_note(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The examples say that days come first; blank cells are missing, and not unread."""
+    monkeypatch.setattr(chunks, "READ_ROWS", 2)
+    (tmp_path / "s.csv").write_text("day,mass,label\n13/02/2021,1,a\n02/11/2021,2,b\n")
+    lines = ["day;mass", "2021-02-03;1", "2021-02-04;2", "03/02/2021;", "n/a;3", "none of it;4"]
+    (tmp_path / "q.csv").write_text("\n".join(lines))
+    rows = open_rows([str(tmp_path / "q.csv")], like=read_labelled(tmp_path / "s.csv"))
+    assert not any("decided" in note or "neither" in note for note in rows.notes)
+    [chunk] = rows.stream.chunks(8)
+    with rows.reading.items(chunk) as items:
+        assert items.items["day"][2] == "2021-02-03"
+        unread = rows.reading.unread_cells(chunk, items)
+    assert unread == {"day": 1}
+    expected = "1 cell of 'day' without a date: formats were decided by the examples and the first"
+    assert rows.note_unread(unread) == f"{expected} 2 rows"
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])

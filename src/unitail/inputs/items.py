@@ -108,13 +108,16 @@ class ReadOptions:
     """Whether the items of a table are in one column, whatever its others hold."""
 
     def like(self, examples: LabelledItems | None) -> "ReadOptions":
-        """Return options that read other inputs the way these examples were read."""
-        content = None if examples is None else examples.content_column
-        modality = None if examples is None else examples.modality
+        """Return options that read other inputs the way these examples were read.
+
+        The examples' layout has the kinds of their columns; without examples, these options do.
+        """
+        if examples is None:
+            return self
         return replace(
             self,
-            content_column=self.content_column or content,
-            modality=self.modality or modality,
+            content_column=self.content_column or examples.content_column,
+            modality=self.modality or examples.modality,
             columns={},
         )
 

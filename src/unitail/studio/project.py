@@ -4,18 +4,20 @@ The key of a text or of a row depends on how the table is read. So a table that 
 `--content-column body` is read so again, and an option that would hide labels is refused.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidConfig, UserError
+from unitail.inputs.columns import SKIP
 from unitail.inputs.items import Items
+from unitail.inputs.table_files import read_table
 from unitail.studio.catalogue import Catalogue, require_source
 from unitail.studio.schema import database_of, exists
 from unitail.studio.store import Store
-from unitail.wording import numbered, shown
+from unitail.wording import numbered, shown, some
 
 LABEL_COLUMN = "label"
 """The label column of a table if none is named."""
@@ -67,23 +69,31 @@ def open_project(source: Path, project: str | None, given: ProjectSettings) -> P
     """
     require_source(source)
     store = Store(database_of(source, project)) if exists(source, project) else None
-    stored = None if store is None or not store.settings() else ProjectSettings.of(store.settings())
+    before = {} if store is None else store.settings()
+    stored = ProjectSettings.of(before) if before else None
     num_labels = 0 if store is None else _count_labels(store)
     if stored is not None and num_labels:
         _require_same_items(source, stored, given, num_labels)
     settings = given if stored is None else _merged(stored, given)
-    catalogue = _read(source, settings)
+    catalogue, gone = _read(source, settings)
     store = store or Store(database_of(source, project))
-    notes = (*_note_encoder(stored, given), *_note_unknown_items(catalogue, store, stored))
-    if not (num_labels and stored is None and notes):
-        settings = settings.as_used(catalogue.items)
-        if settings != stored:
-            store.save_settings(asdict(settings))
-    return Project(catalogue, store, settings, tuple(notes))
+    unknown = tuple(_note_unknown_items(catalogue, store, stored))
+    used = settings.as_used(catalogue.items)
+    if stored is not None and (num_labels or gone):  # labels stay with how they were given
+        known = stored.columns or (None if unknown else used.columns)
+        used = replace(stored, encoder=settings.encoder, columns=known)
+    if used != stored and not (stored is None and unknown):
+        store.save_settings(asdict(used))
+    notes = (*_note_encoder(stored, given), *_note_gone(source, gone), *unknown)
+    return Project(catalogue, store, used, notes)
 
 
-def _read(source: Path, settings: ProjectSettings) -> Catalogue:
-    def read(modality: str | None, columns: Mapping[str, str]) -> Catalogue:
+def _read(source: Path, settings: ProjectSettings) -> tuple[Catalogue, list[str]]:
+    """Read the items; return also the names of columns that have a stored kind but are gone."""
+
+    def read(columns: Mapping[str, str]) -> Catalogue:
+        # The kinds of all columns say more than "table", which excludes texts.
+        modality = None if columns else settings.modality
         return Catalogue.read(
             source,
             label_column=settings.label_column or LABEL_COLUMN,
@@ -92,12 +102,16 @@ def _read(source: Path, settings: ProjectSettings) -> Catalogue:
             columns=columns,
         )
 
-    if not settings.columns:
-        return read(settings.modality, {})
-    try:  # the kinds of all columns say more than "table", which excludes texts
-        return read(None, settings.columns)
-    except UserError:  # a column is gone, and with it all rows as they were: the page says so
-        return read(settings.modality, {})
+    kinds = settings.columns or {}
+    try:
+        return read(kinds), []
+    except UserError:
+        names = set(read_table(source)) if kinds else set()
+        gone = [name for name in kinds if name not in names]
+        if not gone:
+            raise
+    kept = {name: kind for name, kind in kinds.items() if name in names}
+    return read(kept if set(kept.values()) - {SKIP} else {}), gone
 
 
 def _kinds(items: Items) -> dict[str, str] | None:
@@ -107,7 +121,7 @@ def _kinds(items: Items) -> dict[str, str] | None:
     return {
         **{name: str(item.modality) for name, item in layout.contents.items()},
         **dict.fromkeys(layout.features, str(Modality.TABLE)),
-        **dict.fromkeys(layout.unused, "skip"),
+        **dict.fromkeys(layout.unused, SKIP),
     }
 
 
@@ -144,13 +158,22 @@ def _note_encoder(stored: ProjectSettings | None, given: ProjectSettings) -> Ite
         yield f"the encoder is now {given.encoder}; it was {stored.encoder or 'the default'}"
 
 
+def _note_gone(source: Path, columns: Sequence[str]) -> Iterator[str]:
+    if columns:
+        names = some(map(repr, columns), 5)
+        yield f"{shown(source)} was read without columns that it had before: {names}"
+
+
 def _note_unknown_items(
     catalogue: Catalogue, store: Store, stored: ProjectSettings | None
 ) -> Iterator[str]:
-    """Note if an older version stored labels without settings, and none is of these items."""
+    """Note if there are labels, but none of them is of these items."""
     labels = [row.item for row in store.since().labels if row.class_id is not None]
-    if stored is None and labels and not any(item in catalogue.places for item in labels):
+    if labels and not any(item in catalogue.places for item in labels):
+        reason = "have been given with another --content-column, --label-column or --modality"
+        if stored is not None:  # an older version stored none
+            reason = f"be of earlier content of {shown(catalogue.source)}, and are kept"
         yield (
             f"none of the {numbered(len(labels), 'label')} so far belongs to these items: they may"
-            " have been given with another --content-column, --label-column or --modality"
+            f" {reason}"
         )

@@ -106,13 +106,13 @@ class Store:
             return {row.name: json.loads(row.value) for row in rows}
 
     def save_settings(self, settings: Mapping[str, Any]) -> None:
-        """Replace the stored settings; values must be serialisable as JSON."""
+        """Store settings, and keep all others; values must be serialisable as JSON."""
         self._require_file()
         rows = [{"name": name, "value": json.dumps(value)} for name, value in settings.items()]
         with self._translated_errors(), self._writer.begin() as connection:
             # Two who open a new project at once take turns, as writers of actions do.
             connection.execute(sa.update(COUNTERS).values(value=COUNTERS.c.value))
-            connection.execute(sa.delete(SETTINGS))
+            connection.execute(sa.delete(SETTINGS).where(SETTINGS.c.name.in_(list(settings))))
             connection.execute(SETTINGS.insert(), rows)
 
     # Actions.

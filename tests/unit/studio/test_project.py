@@ -1,6 +1,7 @@
 """Settings that are stored with the labels: what was labelled is in view whenever it is opened."""
 
 import sqlite3
+from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 
@@ -113,11 +114,96 @@ def test_labels_of_earlier_versions_are_not_hidden_silently(table: Path) -> None
     assert reopened(table).settings.content_column == "body"  # only what fits is stored
 
 
-def test_a_table_that_lost_a_column_is_opened(table: Path) -> None:
-    table.write_text("x,y\n1,2\n3,4\n5,9\n")
+NOTES = [f"this is note number {n} with a few more words in it" for n in range(30)]
+
+
+def write_rows(path: Path, columns: str, rows: Iterable[int] = range(30)) -> None:
+    """Write some columns of a table whose `id` tells rows apart."""
+    cells = [{"x": n * 1.5, "y": n % 7, "id": n, "note": NOTES[n]} for n in rows]
+    names = columns.split()
+    lines = (",".join(str(row[name]) for name in names) for row in cells)
+    path.write_text("\n".join([",".join(names), *lines, ""]))
+
+
+@pytest.mark.parametrize("given", [{}, {"modality": "table"}])
+@pytest.mark.parametrize("columns", ["x y id", "x y note", "x y"])
+def test_rows_keep_their_labels_whatever_happens_to_other_rows(
+    table: Path, columns: str, given: dict[str, str]
+) -> None:
+    write_rows(table, columns, range(25))
+    keys = label_some(table, **given)
+    before = reopened(table).settings
+    for rows in (range(25), range(30), range(10), [0, 1, *range(20)]):
+        write_rows(table, columns, rows)
+        for options in ({}, given):
+            again = reopened(table, **options)
+            assert keys <= set(again.catalogue.places)
+            assert (again.settings, again.notes) == (before, ())
+
+
+def test_a_column_that_was_used_is_used_when_it_only_tells_rows_apart(table: Path) -> None:
+    write_rows(table, "x y id", [*range(30), 4])
+    keys = label_some(table)
+    write_rows(table, "x y id")
+    again = reopened(table)
+    assert keys <= set(again.catalogue.places)
+    assert again.settings.columns == {"x": "table", "y": "table", "id": "table"}
+
+
+def test_a_table_that_lost_a_column_is_opened_and_has_its_labels_when_it_is_back(
+    table: Path,
+) -> None:
+    write_rows(table, "x y id note")
+    keys = label_some(table, modality="table")
+    before = reopened(table).settings
+    write_rows(table, "x id")
+    lost = reopened(table)
+    assert list(lost.catalogue.columns) == ["x", "id"]  # id is not guessed anew
+    gone, unknown = lost.notes
+    assert gone.endswith("two.csv was read without columns that it had before: 'y', 'note'")
+    assert unknown.startswith("none of the 2 labels so far belongs to these items: they may be of")
+    assert lost.settings == before
+    write_rows(table, "x y id note")
+    again = reopened(table)
+    assert keys <= set(again.catalogue.places)
+    assert (again.settings, again.notes) == (before, ())
+
+
+def test_a_column_that_no_label_needs_may_go(table: Path) -> None:
+    write_rows(table, "x y id")
+    keys = label_some(table)
+    write_rows(table, "x y")
+    again = reopened(table)
+    assert keys <= set(again.catalogue.places)
+    assert len(again.notes) == 1
+    write_rows(table, "id")
+    assert list(reopened(table).catalogue.columns) == ["id"]  # what was skipped is all there is
+
+
+def test_a_table_that_cannot_be_read_as_before_is_not_guessed(table: Path) -> None:
+    folder = table.parent / "files"
+    folder.mkdir()
+    for number in range(4):
+        (folder / f"{number}.txt").write_text("words")
+    table.write_text("x,file\n" + "".join(f"{n},files/{n}.txt\n" for n in range(4)))
     label_some(table)
-    table.write_text("x\n1\n3\n5\n")
-    assert len(reopened(table).catalogue) == 3
+    before = reopened(table).settings
+    assert before.columns == {"file": "text", "x": "table"}
+    folder.rename(table.parent / "elsewhere")
+    with pytest.raises(InvalidInput, match="none of the files named in column 'file' exists"):
+        reopened(table)
+    (table.parent / "elsewhere").rename(folder)
+    assert reopened(table).settings == before
+
+
+def test_settings_of_a_newer_version_are_kept(table: Path) -> None:
+    opened = open_project(table, None, ProjectSettings(content_column="body"))
+    opened.store.save_settings({"colour": "blue"})
+    opened.store.close()
+    opened = open_project(table, None, ProjectSettings(encoder="hashing"))
+    stored = opened.store.settings()
+    opened.store.close()
+    assert (stored["colour"], stored["encoder"]) == ("blue", "hashing")
 
 
 def test_nothing_is_created_for_what_cannot_be_opened(tmp_path: Path) -> None:

@@ -54,13 +54,13 @@ def test_classes_that_somebody_else_changes(browser: Any, tmp_path: Path) -> Non
 
 def _change_first(page: Any, other: Any) -> None:  # noqa: ANN401
     """While the page shows the menu of a class, somebody renames it and labels an item."""
-    assert other.evaluate(SEND, ["/api/classes/2/rename", {"name": "lime", "author": "o"}]) == 200
+    assert other.evaluate(SEND, ["/api/classes/2/rename", {"name": "lime"}]) == 200
     page.wait_for_selector('#classes [title^="lime:"]')
     with page.expect_request("**/delete") as sent:
         page.locator("#dialog .danger").click()
     assert {"seen", "seen_revision"} <= set(json.loads(sent.value.post_data))
     page.wait_for_selector(".toast.bad >> text=lime")
-    labelling = {"items": {"5": 0}, "class_id": 2, "author": "other"}
+    labelling = {"items": {"5": 0}, "class_id": 2}
     open_menu(page, "lime")
     assert other.evaluate(SEND, ["/api/label", labelling]) == 200
     page.wait_for_selector('#classes [title^="lime: 1 labelled"]')
@@ -146,10 +146,10 @@ def test_conflicts_are_decided_and_nothing_is_dropped_silently(
         name_classes(page, "red", "green")
         page.context.close()
         deaf = open_page(browser, url, deaf=True)
-        body = {"items": {"1": 0}, "class_id": 1, "author": "other"}
+        body = {"items": {"1": 0}, "class_id": 1}
         for way, labelled in (("Escape", 1), ("Enter", 6)):
             assert deaf.evaluate(SEND, ["/api/label", body]) == 200
-            body = {"items": {"3": 0}, "class_id": 1, "author": "other"}
+            body = {"items": {"3": 0}, "class_id": 1}
             deaf.locator("#grid").focus()
             deaf.keyboard.press("Control+a")
             deaf.keyboard.press("2")

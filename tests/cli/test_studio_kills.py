@@ -33,7 +33,11 @@ class Server:
         self.address = line_of(output, self.process, r"The studio is at (\S+)\?token=")[1]
 
     def ask(self, path: str, body: object = None) -> Any:  # noqa: ANN401 - JSON
-        headers = {"Authorization": f"Bearer {TOKEN}", "content-type": "application/json"}
+        headers = {
+            "Authorization": f"Bearer {TOKEN}",
+            "content-type": "application/json",
+            "cookie": "unitail_author=0123456789abcdef",
+        }
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.address + path, data, headers)
         try:
@@ -68,7 +72,7 @@ def label_until_killed(
         places = generator.sample(range(ROWS), generator.choice([1, 1, 20]))
         class_id = generator.choice([*classes, None])
         items = {place: labels.get(place, (None, 0))[1] for place in places}
-        body = {"items": items, "class_id": class_id, "author": "ann"}
+        body = {"items": items, "class_id": class_id}
         try:
             revision = server.ask("api/label", body)["revision"]
         except LOST:
@@ -86,7 +90,7 @@ def test_a_killed_server_loses_at_most_the_action_in_flight(tmp_path: Path) -> N
     try:
         server.state()
         for name in ("one", "two"):
-            server.ask("api/classes", {"name": name, "author": "ann"})
+            server.ask("api/classes", {"name": name})
         for number in range(KILLS):
             killer = threading.Timer(generator.uniform(0.2, 1.0), server.kill)
             killer.start()
@@ -105,6 +109,6 @@ def test_a_killed_server_loses_at_most_the_action_in_flight(tmp_path: Path) -> N
             labels.update(kept)
             assert stored == labels
         assert confirmed == KILLS
-        assert server.ask("api/undo", {"author": "ann"})["title"].startswith("Undone: ")
+        assert server.ask("api/undo", {})["title"].startswith("Undone: ")
     finally:
         server.process.kill()

@@ -63,9 +63,11 @@ def get(app: App, path: str) -> Any:  # noqa: ANN401
     return json.loads(reply.body)
 
 
-def post(app: App, path: str, body: object, status: int = 200) -> Any:  # noqa: ANN401
-    """Send JSON, and expect a status."""
-    headers = {**HOST, "content-type": "application/json"}
+def post(
+    app: App, path: str, body: object, status: int = 200, *, browser: str = "0123456789abcdef"
+) -> Any:  # noqa: ANN401
+    """Send JSON from a browser with this id, and expect a status."""
+    headers = {**HOST, "content-type": "application/json", "cookie": f"unitail_author={browser}"}
     reply = ask(app, "POST", path, headers, [json.dumps(body).encode()])
     assert reply.status == status, reply.body
     return json.loads(reply.body)

@@ -1,6 +1,5 @@
 """The studio as an HTTP application: its page, its API, and the access checks in front of both."""
 
-import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict
@@ -21,6 +20,7 @@ from unitail.studio.routes import (
     export_routes,
     history_routes,
     item_routes,
+    new_browser,
     state_routes,
 )
 from unitail.studio.stored_rows import ClassRow, Conflict, LabelRow, StoreUnavailable
@@ -63,7 +63,7 @@ def make_app(studio: Studio, access: Access) -> FastAPI:
     @app.get("/", include_in_schema=False)
     def page(browser: Browser = "") -> FileResponse:
         reply = FileResponse(STATIC / "index.html")
-        author = browser or secrets.token_hex(8)
+        author = browser or new_browser()
         reply.set_cookie(AUTHOR, author, max_age=YEAR, httponly=True, samesite="lax")
         return reply
 

@@ -1,5 +1,7 @@
 """The HTTP routes that the page uses."""
 
+import re
+import secrets
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -8,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Cookie, Query
 from fastapi import Path as InPath
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
 from starlette.background import BackgroundTask
 from starlette.responses import FileResponse, Response, StreamingResponse
 
@@ -33,11 +35,26 @@ Place = Annotated[int, InPath(ge=0)]
 PlaceList = Annotated[str, Query(max_length=20_000, pattern=r"^[0-9 ]*$")]
 """Places, separated by spaces."""
 Size = Literal["small", "large"]
-Author = Annotated[str, Field(default="", max_length=64)]
 AUTHOR = "unitail_author"
 """Cookie with the id of the browser, whose own actions undo takes back."""
-Browser = Annotated[str, Cookie(alias=AUTHOR, max_length=64)]
-"""Cookies ignore the port, so a browser keeps its id when the studio restarts on another one."""
+
+
+def new_browser() -> str:
+    """Return an id for a browser."""
+    return secrets.token_hex(8)
+
+
+def _known_browser(cookie: str) -> str:
+    """Return the id in a cookie; empty if it is none that `new_browser` makes."""
+    return cookie if re.fullmatch(r"[0-9a-f]{16}", cookie) else ""
+
+
+Browser = Annotated[str, Cookie(alias=AUTHOR), AfterValidator(_known_browser)]
+"""Id of the browser, empty without one. It is no secret: it tells browsers apart, and the token
+guards all actions.
+
+Cookies ignore the port, so a browser keeps its id when the studio restarts on another one.
+"""
 
 
 class LabelRequest(BaseModel):
@@ -47,7 +64,6 @@ class LabelRequest(BaseModel):
     class_id: int | None = None
     classes: dict[int, int] | None = None
     """A class for each item, instead of one `class_id` for all."""
-    author: Author
     looked_at: list[int] | None = Field(default=None, max_length=2000)
     """Places of the items on the screen; None if unknown."""
     origin: Origin = Origin.CHOSEN
@@ -62,13 +78,11 @@ class NameRequest(BaseModel):
     """Name a new class."""
 
     name: str = Field(max_length=1000)
-    author: Author
 
 
 class ClassRequest(BaseModel):
     """Change an existing class, if it is still as the page showed it."""
 
-    author: Author
     seen: int | None = None
     """Version of the class that the page showed; None if unknown."""
     seen_revision: int | None = None
@@ -91,12 +105,6 @@ class MergeRequest(ClassRequest):
     into: int
     into_seen: int | None = None
     """Version of that class that the page showed; None if unknown."""
-
-
-class AuthorRequest(BaseModel):
-    """An action that needs nothing but its author."""
-
-    author: Author
 
 
 class ContentsRequest(BaseModel):
@@ -195,7 +203,7 @@ def item_routes(studio: Studio) -> APIRouter:
         result = studio.label(
             class_ids,
             body.items,
-            author=browser or body.author,
+            author=browser,
             looked_at=body.looked_at,
             origin=body.origin,
         )
@@ -210,16 +218,12 @@ def class_routes(studio: Studio) -> APIRouter:
 
     @router.post("/classes")
     def add(body: NameRequest, browser: Browser = "") -> dict[str, Any]:
-        return _action_reply(
-            studio.apply(lambda store: store.add_class(body.name, author=browser or body.author))
-        )
+        return _action_reply(studio.apply(lambda store: store.add_class(body.name, author=browser)))
 
     @router.post("/classes/{class_id}/rename")
     def rename(class_id: int, body: RenameRequest, browser: Browser = "") -> dict[str, Any]:
         def action(store: Store) -> ActionResult:
-            return store.rename_class(
-                class_id, body.name, author=browser or body.author, seen=body.seen_class()
-            )
+            return store.rename_class(class_id, body.name, author=browser, seen=body.seen_class())
 
         return _action_reply(studio.apply(action))
 
@@ -230,7 +234,7 @@ def class_routes(studio: Studio) -> APIRouter:
             return store.merge_classes(
                 class_id,
                 body.into,
-                author=browser or body.author,
+                author=browser,
                 seen=body.seen_class(),
                 into_seen=into_seen,
             )
@@ -241,15 +245,13 @@ def class_routes(studio: Studio) -> APIRouter:
     def delete(class_id: int, body: ClassRequest, browser: Browser = "") -> dict[str, Any]:
         return _action_reply(
             studio.apply(
-                lambda store: store.delete_class(
-                    class_id, author=browser or body.author, seen=body.seen_class()
-                )
+                lambda store: store.delete_class(class_id, author=browser, seen=body.seen_class())
             )
         )
 
     @router.post("/folders")
-    def folders(body: AuthorRequest, browser: Browser = "") -> dict[str, Any]:
-        return _action_reply(studio.use_folders(browser or body.author))
+    def folders(browser: Browser = "") -> dict[str, Any]:
+        return _action_reply(studio.use_folders(browser))
 
     return router
 
@@ -259,12 +261,12 @@ def history_routes(studio: Studio) -> APIRouter:
     router = APIRouter(prefix="/api")
 
     @router.post("/undo")
-    def undo(body: AuthorRequest, browser: Browser = "") -> dict[str, Any]:
-        return _action_reply(studio.apply(lambda store: store.undo(author=browser or body.author)))
+    def undo(browser: Browser = "") -> dict[str, Any]:
+        return _action_reply(studio.apply(lambda store: store.undo(author=_author(browser))))
 
     @router.post("/redo")
-    def redo(body: AuthorRequest, browser: Browser = "") -> dict[str, Any]:
-        return _action_reply(studio.apply(lambda store: store.redo(author=browser or body.author)))
+    def redo(browser: Browser = "") -> dict[str, Any]:
+        return _action_reply(studio.apply(lambda store: store.redo(author=_author(browser))))
 
     return router
 
@@ -323,6 +325,18 @@ def _snapshot(studio: Studio) -> tuple[Snapshot, str]:
         return studio.store.since(), studio.trouble
     except StoreUnavailable as error:
         return studio.labels.snapshot(), studio.trouble or str(error)
+
+
+def _author(browser: str) -> str:
+    """Return the author whose actions may be undone: without an id, they could be anybody's."""
+    if not browser:
+        raise InvalidInput(
+            "it is not known what this browser did",
+            got="a request without the cookie of the page",
+            allowed="requests of browsers that accept cookies",
+            remedy="Reload the page.",
+        )
+    return browser
 
 
 def _action_reply(result: ActionResult) -> dict[str, Any]:

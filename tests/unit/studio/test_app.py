@@ -1,5 +1,6 @@
 import io
 import json
+import re
 import tempfile
 import zipfile
 from collections.abc import Iterator
@@ -14,6 +15,9 @@ from helpers.studios import answered, get, open_studio, post, write_pictures
 from unitail.studio.app import STATIC, make_app
 from unitail.studio.studio import Studio
 from unitail.web.access import Access
+
+OTHER = "fedcba9876543210"
+"""Id of another browser than `post` has."""
 
 
 @pytest.fixture
@@ -94,7 +98,6 @@ def test_a_conflict_tells_what_the_other_did(app: FastAPI) -> None:
         ("/api/label", {"items": {"0": 0}, "class_id": 77}, 400, "the class does not exist"),
         ("/api/classes", {"name": " "}, 400, "this cannot be the name of a class"),
         ("/api/undo", {}, 400, "there is nothing to undo"),
-        ("/api/undo", {"author": "x" * 65}, 422, "the request is invalid at author: got 'xxx"),
         ("/api/contents", {"places": [-1]}, 400, "there is no such item"),
         ("/api/export/folders", {"by": "move"}, 400, "the page cannot move files"),
         ("/api/export/folders", {}, 400, "there are too few labels to answer from"),
@@ -189,24 +192,24 @@ def test_news_begin_with_the_boot(app: FastAPI, studio: Studio) -> None:
 
 
 def test_a_class_that_changed_since_it_was_shown_is_not_changed(app: FastAPI) -> None:
-    shown = post(app, "/api/classes", {"name": "red", "author": "ann"})
+    shown = post(app, "/api/classes", {"name": "red"})
     red, seen = shown["class_id"], {"seen": shown["revision"], "seen_revision": shown["revision"]}
     path = f"/api/classes/{red}"
-    post(app, f"{path}/rename", {"name": "ruby", "author": "ann", **seen})
+    post(app, f"{path}/rename", {"name": "ruby", **seen})
     for action, more in (("rename", {"name": "rose"}), ("delete", {}), ("merge", {"into": red})):
         if action == "merge":
             more = {"into": post(app, "/api/classes", {"name": "green"})["class_id"]}
-        told = post(app, f"{path}/{action}", {**more, "author": "bob", **seen}, 409)
+        told = post(app, f"{path}/{action}", {**more, **seen}, 409, browser=OTHER)
         assert told["error"].startswith("somebody else changed this class meanwhile: got ruby")
         assert [each["name"] for each in told["classes"]] == ["ruby"]
     [row] = [each for each in get(app, "/api/state")["changes"]["classes"] if each["id"] == red]
-    post(app, "/api/label", {"items": {"0": 0}, "class_id": red, "author": "ann"})
+    post(app, "/api/label", {"items": {"0": 0}, "class_id": red})
     seen = {"seen": row["version"], "seen_revision": row["version"]}
-    told = post(app, f"{path}/delete", {"author": "bob", **seen}, 409)
+    told = post(app, f"{path}/delete", seen, 409, browser=OTHER)
     assert told["error"].startswith("somebody else labelled items as ruby meanwhile")
     assert [place for place, *_ in told["conflicts"]] == [0]
     seen = {"seen": row["version"], "seen_revision": get(app, "/api/state")["changes"]["revision"]}
-    post(app, f"{path}/delete", {"author": "bob", **seen})
+    post(app, f"{path}/delete", seen, browser=OTHER)
 
 
 def test_a_browser_undoes_its_own_actions_after_a_restart_on_another_port(
@@ -219,17 +222,33 @@ def test_a_browser_undoes_its_own_actions_after_a_restart_on_another_port(
     again = ask(app, "GET", "/", {**HOST, **own})
     assert again.headers["set-cookie"] == cookie  # kept for another year
     assert ask(app, "GET", "/").headers["set-cookie"] != cookie  # that of another browser
-    # What the page itself sends may be lost: it is stored per port.
-    made = ask(app, "POST", "/api/classes", {**HOST, **own}, [b'{"name": "a", "author": "8765"}'])
+    made = ask(app, "POST", "/api/classes", {**HOST, **own}, [b'{"name": "a"}'])
     assert made.status == 200
     studio.stop()
     restarted = open_studio(studio.catalogue.source)
     app = make_app(restarted, Access.at("127.0.0.1"))
-    told = post(app, "/api/undo", {"author": "8766"}, 400)
+    told = post(app, "/api/undo", {}, 400, browser=OTHER)
     assert told["error"].startswith(
         "there is nothing to undo: got nothing changed from this browser that could be undone;"
     )
     headers = {"host": "127.0.0.1:8766", **own}
-    undone = ask(app, "POST", "/api/undo", headers, [b'{"author": "8766"}'])
+    undone = ask(app, "POST", "/api/undo", headers, [b"{}"])
     assert json.loads(undone.body)["title"] == "Undone: New class a"
     restarted.stop()
+
+
+@pytest.mark.parametrize("browser", ["", "ann", "x" * 65, 15 * "0", 16 * "A", "g" * 16, "%00"])
+def test_an_id_that_no_page_was_given_is_none(browser: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("x,y,label\n0,0,a\n9,9,b\n1,0,\n8,9,\n")
+    studio = open_studio(tmp_path / "t.csv")
+    app = make_app(studio, Access.at("127.0.0.1"))
+    reply = ask(app, "GET", "/", {**HOST, "cookie": f"unitail_author={browser}"})
+    assert reply.status == 200
+    assert re.match("unitail_author=[0-9a-f]{16};", reply.headers["set-cookie"])
+    post(app, "/api/classes", {"name": "c"}, browser=browser)
+    before = studio.store.since()
+    for path in ("/api/undo", "/api/redo"):
+        told = post(app, path, {}, 400, browser=browser)
+        assert told["error"].startswith("it is not known what this browser did: got a request wit")
+    assert studio.store.since() == before  # also what the table brought
+    studio.stop()

@@ -69,15 +69,16 @@ def progress(
     catalogue: Catalogue, vectors: ItemVectors, labels: Labels, table: TableState
 ) -> dict[str, Any]:
     """Describe the encoding progress, and what is unreadable, changed or missing."""
-    missing = labels.missing()
+    missing, changed = labels.missing(), _changed(vectors, labels)
+    contents = dict(vectors.contents)
     kinds = [catalogue.kind_of(row.item) for row in missing]
     return {
         "done": vectors.progress.done,
         "total": vectors.progress.total,
         "trouble": vectors.progress.trouble,
         "failures": {str(place): why for place, why in dict(vectors.failures).items()},
-        "changed": _changed(vectors, labels),
-        "missing": [row.item for row in missing],
+        "changed": changed,
+        "contents": {str(place): contents.get(place) for place in changed},
         "missing_items": [
             {"kind": kind, "text": row.readable} for kind, row in zip(kinds, missing, strict=True)
         ],
@@ -110,8 +111,9 @@ def _table_sentence(name: str, state: TableState) -> str:
                 f"{shown(name)} has changed since the studio was opened: open the studio again"
                 " to see its new rows. Labels are kept."
             )
-        case TableState.GONE:
-            return f"{shown(name)} is gone; what is shown here was read before. Labels are kept."
+        case TableState.GONE | TableState.UNREADABLE:
+            fate = "is gone" if state is TableState.GONE else "cannot be read"
+            return f"{shown(name)} {fate}; what is shown here was read before. Labels are kept."
         case _:
             return ""
 

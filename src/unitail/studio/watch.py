@@ -33,6 +33,7 @@ class TableState(StrEnum):
     SAME = ""
     CHANGED = "changed"
     GONE = "gone"
+    UNREADABLE = "unreadable"
 
 
 class Watch:
@@ -117,8 +118,8 @@ class _Table:
 
     def state(self) -> TableState:
         stamp = _stamp(self._path)
-        if stamp != self._stamp:
-            self._stamp = stamp
+        if stamp != self._stamp or self._state is TableState.UNREADABLE:
+            self._stamp = stamp  # access may come back without a new time
             self._state = self._compare()
         return self._state
 
@@ -126,7 +127,7 @@ class _Table:
         try:
             is_same = content_hash(self._path) == self._content
         except UserError:
-            return TableState.GONE
+            return TableState.GONE if self._stamp is None else TableState.UNREADABLE
         return TableState.SAME if is_same else TableState.CHANGED
 
 

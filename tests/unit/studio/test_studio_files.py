@@ -118,7 +118,7 @@ def test_what_changed_or_vanished_while_it_was_closed_is_told(folder: Path) -> N
     again = answered(open_studio(folder))
     told = again.progress()
     assert told["changed"] == [0]
-    assert told["missing"] == ["0003.png"]
+    assert [each["text"] for each in told["missing_items"]] == ["0003.png"]
     assert list(told["failures"]) == ["3"]
     assert told["failures"]["3"].startswith("cannot be read as an image")
     again.stop()
@@ -139,6 +139,12 @@ def test_a_file_with_its_old_content_is_not_changed(studio: Studio, folder: Path
         shutil.copy(folder / "0004.png", folder / f"{place:04}.png")
         studio.check_files()
         assert studio.progress()["changed"] == [place]
+        copied = studio.progress()["contents"]
+        shutil.copy(folder / "0005.png", folder / f"{place:04}.png")
+        studio.check_files()
+        assert studio.progress()["changed"] == [place]  # as before, but with yet another content
+        assert list(copied) == list(studio.progress()["contents"]) == [str(place)]
+        assert copied != studio.progress()["contents"]
         (folder / f"{place:04}.png").write_bytes(content)
         studio.check_files()
         assert (studio.progress()["changed"], studio.progress()["failures"]) == ([], {})
@@ -172,6 +178,9 @@ def test_a_table_that_changes_or_vanishes_is_told(
     )
     assert news() == []
     table.unlink()
+    table.mkdir()
+    assert news() == ["t.csv cannot be read; what is shown here was read before. Labels are kept."]
+    table.rmdir()
     assert news() == ["t.csv is gone; what is shown here was read before. Labels are kept."]
     table.write_text(content)
     assert news() == []

@@ -81,14 +81,14 @@ def test_a_labelled_file_that_comes_back_later_has_its_label(
     first.stop()
     (folder / "0000.png").rename(folder.parent / "away.png")
     studio = open_studio(folder)
-    assert studio.progress()["missing"] == ["0000.png"]
+    assert [each["text"] for each in studio.progress()["missing_items"]] == ["0000.png"]
     told: dict[str, Any] = {}
     monkeypatch.setattr(studio.hub, "publish", told.__setitem__)
     (folder.parent / "away.png").rename(folder / "0000.png")
     studio.check_files()
     assert studio.labels.row(5).class_id == 1
     assert told["changes"]["labels"] == [[5, 1, 1]]
-    assert studio.progress()["missing"] == []
+    assert studio.progress()["missing_items"] == []
     studio.stop()
 
 

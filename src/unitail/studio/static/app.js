@@ -193,7 +193,9 @@ function listen(onFirst) {
   on("answers", takeAnswers);
   on("novelty", takeNovelty);
   on("progress", (progress) => {
-    const places = new Set([...state.progress.changed, ...progress.changed]); // a file may be as before again
+    const [before, now] = [state.progress.contents ?? {}, progress.contents];
+    const known = Object.keys({ ...before, ...now }); // a file may be as before again
+    const places = new Set(known.filter((place) => before[place] !== now[place]).map(Number));
     state.progress = progress;
     for (const place of places) {
       forget(place);

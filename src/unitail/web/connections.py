@@ -1,13 +1,16 @@
 """Closes connections on which nothing goes forward, and limits the number of connections.
 
 A client that does not read its answer would hold it in memory, and its place among the requests in
-progress, for ever: uvicorn waits until it can write. So an answer must be read in time, too.
+progress, for ever: uvicorn waits until it can write. So a client that reads nothing for a while is
+cut off. One that reads slowly gets everything.
 
 Before the head of a request has arrived, no token can be checked. uvicorn waits for it forever, so
 a client that opens connections and sends a byte now and then could use up all that a system allows.
 """
 
 import asyncio
+import socket
+from contextlib import suppress
 from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -15,7 +18,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 HEAD_SECONDS = 10.0
 """Time for the head of a request to arrive, counted from the connection or from its first byte."""
 READ_SECONDS = 30.0
-"""Time for a client to read an answer, or as much of it as lets the server go on."""
+"""Time in which a client must read some of its answer, however little."""
+MAX_UNSENT = 128 * 2**10
+"""Bytes that the system may hold unsent: among megabytes, slow reading would not be noticed."""
 MAX_CONNECTIONS = 500
 """Connections of a server: about half of the files that a process may usually open."""
 
@@ -28,10 +33,13 @@ class LimitedConnection(H11Protocol):
     max_connections = MAX_CONNECTIONS
     _deadline: asyncio.TimerHandle | None = None
     _read_deadline: asyncio.TimerHandle | None = None
+    _unread = 0
+    """Bytes in the write buffer at the last look."""
 
     def connection_made(self, transport: Any) -> None:  # noqa: ANN401 - as uvicorn has it
         """Accept the connection, unless there are too many."""
         super().connection_made(transport)
+        _limit_unsent(transport)
         if len(self.connections) > self.max_connections:
             self._refuse(503, "Service Unavailable", "there are too many connections")
         else:
@@ -58,6 +66,13 @@ class LimitedConnection(H11Protocol):
         super().pause_writing()
         self._start_read_timer()
 
+    def resume_writing(self) -> None:
+        """Give the client its time anew: it has read nearly everything so far."""
+        self._stop_read_timer()
+        super().resume_writing()
+        if self.transport.get_write_buffer_size():
+            self._start_read_timer()
+
     def on_response_complete(self) -> None:
         """Note when the client began to read the rest of the answer."""
         if self.transport.get_write_buffer_size():
@@ -68,6 +83,7 @@ class LimitedConnection(H11Protocol):
 
     def _start_read_timer(self) -> None:
         if self._read_deadline is None:
+            self._unread = self.transport.get_write_buffer_size()
             self._read_deadline = self.loop.call_later(self.read_seconds, self._on_unread)
 
     def _stop_read_timer(self) -> None:
@@ -77,7 +93,10 @@ class LimitedConnection(H11Protocol):
 
     def _on_unread(self) -> None:
         self._read_deadline = None
-        if self.transport.get_write_buffer_size():
+        unread = self.transport.get_write_buffer_size()
+        if 0 < unread < self._unread:
+            self._start_read_timer()
+        elif unread:
             self.transport.abort()  # the request in progress, if any, ends as disconnected
 
     @property
@@ -109,3 +128,12 @@ class LimitedConnection(H11Protocol):
             if self.transport.get_write_buffer_size():
                 self._start_read_timer()
             self.transport.close()
+
+
+def _limit_unsent(transport: asyncio.Transport) -> None:
+    """Let the system take little in advance, so that the write buffer shrinks as a client reads."""
+    option = getattr(socket, "TCP_NOTSENT_LOWAT", None)  # Windows has none
+    connection = transport.get_extra_info("socket")
+    if option is not None and connection is not None:
+        with suppress(OSError):  # not over TCP
+            connection.setsockopt(socket.IPPROTO_TCP, option, MAX_UNSENT)

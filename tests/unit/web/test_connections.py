@@ -37,7 +37,11 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["path"] == "/large/close":
             headers.append((b"connection", b"close"))
         await send({"type": "http.response.start", "status": 200, "headers": headers})
-        await send({"type": "http.response.body", "body": bytes(LARGE)})
+        pieces = 256 if scope["path"] == "/large/pieces" else 1
+        for number in range(pieces):
+            more = number + 1 < pieces
+            body = bytes(LARGE // pieces)
+            await send({"type": "http.response.body", "body": body, "more_body": more})
         finished.append(scope["path"])
     elif scope["type"] == "http":
         await send(
@@ -142,7 +146,7 @@ def test_a_client_that_does_not_read_its_answer_is_cut_off(port: int, path: str)
         deaf.sendall(2 * f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         # The second answer waits for the first; once it ends, others have its place.
         wait_until(lambda: len(finished) == (1 if path.endswith("close") else 2))
-        time.sleep(2.5 * SECONDS)
+        time.sleep(4 * SECONDS)
         read = len(all_of(deaf))
     assert read < LARGE
 
@@ -154,3 +158,21 @@ def test_a_client_that_reads_gets_all_of_a_large_answer_and_the_next(port: int) 
         assert len(connection.getresponse().read()) == LARGE
         time.sleep(1.5 * SECONDS)  # what was read in time is no reason to close
     connection.close()
+
+
+@pytest.mark.parametrize("path", ["/large", "/large/pieces", "/large/close"])
+def test_a_client_that_reads_slowly_and_steadily_gets_everything(
+    port: int, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Hasty, "read_seconds", 1.0)
+    with connected(port) as slow:
+        slow.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        read = 0
+        for _ in range(40):  # most of the answer waits in the server for several times its limit
+            read += len(slow.recv(2**16))
+            time.sleep(0.1)
+        assert read < LARGE / 2
+        while read < LARGE:
+            piece = slow.recv(2**20)
+            assert piece, read
+            read += len(piece)

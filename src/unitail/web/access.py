@@ -27,6 +27,10 @@ MIN_TOKEN = 16
 """Length of the shortest token, in characters: a shorter one could be guessed."""
 TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 """Tokens that headers and cookies can carry unquoted."""
+ORIGIN = re.compile(r"([a-z][a-z0-9+.-]*)://([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::([0-9]{1,5}))?/?")
+"""Origins of pages, in lower case; browsers send those outside ASCII encoded."""
+DEFAULT_PORTS = {"http": "80", "https": "443"}
+"""Ports that browsers leave out."""
 COOKIE = "unitail_token"
 """Prefix of the cookies' names."""
 
@@ -72,7 +76,7 @@ class Access:
         return cls(
             hosts=None if hosts is None else tuple(name.lower() for name in hosts),
             token=token,
-            origins=tuple(origin.lower() for origin in origins),
+            origins=tuple(_good_origin(origin) for origin in origins),
             pass_=pass_,
         )
 
@@ -140,8 +144,7 @@ class Access:
         if origin is None:
             self._check_site(scope)
             return
-        is_own = _netloc(origin) == (header(scope, "host") or "").lower()
-        if origin == "null" or not (is_own or self._is_allowed(origin)):
+        if origin == "null" or not (_is_own(scope, origin) or self._is_allowed(origin)):
             raise Refusal(
                 403,
                 "the request comes from a page of another site",
@@ -164,7 +167,10 @@ class Access:
             )
 
     def _check_token(self, scope: Scope) -> None:
-        token = _bearer(scope) or _cookie(scope)
+        origin, token = header(scope, "origin"), _bearer(scope)
+        if origin is None or _is_own(scope, origin):
+            # What browsers add by themselves is no proof that another site's page has the token.
+            token = token or _password(scope) or _cookie(scope)
         if token is None or not self.is_token(token):
             raise Refusal(
                 401,
@@ -223,17 +229,31 @@ def _require_good_token(token: str | None) -> None:
         )
 
 
+def _good_origin(text: str) -> str:
+    """Return an origin as browsers send it: in lower case, without slash and default port."""
+    match = ORIGIN.fullmatch(text.lower())
+    if match is None:
+        raise InvalidConfig(
+            "an allowed origin is not an origin",
+            got=repr(text[:80]),
+            allowed="scheme://host or scheme://host:port, such as https://app.example",
+            remedy="Give the beginning of the page's address, up to its host and port.",
+        )
+    scheme, host, port = match.groups()
+    return f"{scheme}://{host}" + (f":{port}" if port and port != DEFAULT_PORTS.get(scheme) else "")
+
+
 def _digest(token: str) -> bytes:
     """Return the hash of a token: all have the same length, so not even that of the token leaks."""
     return hashlib.sha256(token.encode("utf-8", "replace")).digest()
 
 
-def _netloc(origin: str) -> str | None:
-    """Return host and port of an origin, in lower case; None if it is malformed."""
+def _is_own(scope: Scope, origin: str) -> bool:
+    """Return whether an origin is that of the pages of this server."""
     try:
-        return urlsplit(origin).netloc.lower()
+        return urlsplit(origin).netloc.lower() == (header(scope, "host") or "").lower()
     except ValueError:
-        return None
+        return False
 
 
 def _host_name(netloc: str) -> str | None:
@@ -247,14 +267,25 @@ def _host_name(netloc: str) -> str | None:
 
 
 def _bearer(scope: Scope) -> str | None:
-    """Return the bearer token, or the password of basic authentication; None without either."""
-    scheme, _, token = (header(scope, "authorization") or "").partition(" ")
-    if scheme.lower() == "basic":
-        try:
-            return base64.b64decode(token, validate=True).decode().partition(":")[2]
-        except ValueError:
-            return None
-    return token.strip() if scheme.lower() == "bearer" else None
+    scheme, token = _authorization(scope)
+    return token.strip() if scheme == "bearer" else None
+
+
+def _password(scope: Scope) -> str | None:
+    """Return the password of basic authentication; None without one."""
+    scheme, text = _authorization(scope)
+    if scheme != "basic":
+        return None
+    try:
+        return base64.b64decode(text, validate=True).decode().partition(":")[2]
+    except ValueError:
+        return None
+
+
+def _authorization(scope: Scope) -> tuple[str, str]:
+    """Return the scheme of the authorization, in lower case, and the rest."""
+    scheme, _, text = (header(scope, "authorization") or "").partition(" ")
+    return scheme.lower(), text
 
 
 def _cookie(scope: Scope) -> str | None:

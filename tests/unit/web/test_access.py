@@ -196,3 +196,60 @@ def test_tokens_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -
     ]
     assert len(compared) == 4  # no shortcut by length or first character
     assert {len(digest) for pair in compared for digest in pair} == {32}
+
+
+def test_pages_of_other_sites_send_the_token_themselves() -> None:
+    """Browsers add cookies and passwords to requests, whatever page asks: they prove nothing."""
+    access = Access.at("127.0.0.1", token=TOKEN, origins=["http://127.0.0.1:3000"])
+    password = f"Basic {base64.b64encode(f'anybody:{TOKEN}'.encode()).decode()}"
+    host, cookie = "127.0.0.1:8000", f"{COOKIE}_8000={TOKEN}"
+    for origin, is_own in (("http://127.0.0.1:8000", True), ("http://127.0.0.1:3000", False)):
+        assert passes(access, request(host=host, origin=origin, cookie=cookie)) is is_own
+        assert passes(access, request(host=host, origin=origin, authorization=password)) is is_own
+        bearer = f"Bearer {TOKEN}"
+        assert passes(access, request(host=host, origin=origin, authorization=bearer))
+    refusal = refused(access, request(host=host, origin=origin, cookie=cookie))
+    assert (refusal.status, "got no token" in str(refusal)) == (401, True)
+
+
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [
+        ("https://App.example/", "https://app.example"),
+        ("https://app.example:443", "https://app.example"),
+        ("http://app.example:80/", "http://app.example"),
+        ("http://app.example:443", "http://app.example:443"),
+        ("http://[::1]:3000", "http://[::1]:3000"),
+        ("chrome-extension://abcdefgh", "chrome-extension://abcdefgh"),
+    ],
+)
+def test_an_allowed_origin_is_that_which_browsers_send(given: str, sent: str) -> None:
+    access = Access.at("127.0.0.1", origins=[given])
+    assert access.origins == (sent,)
+    access.check(request(host="localhost:8000", origin=sent))
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "null",
+        "*",
+        "",
+        "app.example",
+        "https://",
+        "https://app.example/page",
+        "https://a b",
+        "https://*.example",
+        "https://user@app.example",
+        "https://app.example:",
+        "https://ä.example",
+    ],
+)
+def test_an_allowed_origin_that_no_browser_sends_is_refused(origin: str) -> None:
+    with pytest.raises(InvalidConfig) as caught:
+        Access.at("127.0.0.1", origins=["https://good.example", origin])
+    assert str(caught.value) == (
+        f"an allowed origin is not an origin: got {origin!r};"
+        " allowed: scheme://host or scheme://host:port, such as https://app.example."
+        " Give the beginning of the page's address, up to its host and port."
+    )

@@ -40,6 +40,7 @@ class GracefulServer(uvicorn.Server):
         """Begin to stop; a second signal stops at once."""
         if self._admission.closing or self._loop is None:
             super().handle_exit(sig, frame)
+            self.force_exit = self._admission.closing  # uvicorn does so for SIGINT alone
             return
         self._admission.closing = True
         self._loop.call_soon_threadsafe(

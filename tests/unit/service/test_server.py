@@ -1,4 +1,5 @@
 import http.client
+import json
 import signal
 import threading
 import time
@@ -78,5 +79,32 @@ def test_an_interrupt_from_the_keyboard_answers_what_is_in_progress_too() -> Non
         live.server.handle_exit(signal.SIGINT, None)
         assert live.client.predict("blobs", vectors=ASKED[:1])["answers"]
         assert not live.server.should_exit
-        live.server.handle_exit(signal.SIGINT, None)  # the second stops at once
+        assert not live.server.force_exit
+
+
+@pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT])
+def test_a_second_signal_stops_at_once(
+    second: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, may_answer = threading.Event(), threading.Event()
+
+    def held(questions: Any) -> Any:  # noqa: ANN401
+        asked.set()
+        may_answer.wait(60)
+        return answer(questions)
+
+    monkeypatch.setattr("unitail.service.batching.answer", held)
+    with running({"blobs": vector_classifier()}, drain_seconds=0.2) as live:
+        connection = http.client.HTTPConnection("127.0.0.1", int(live.url.rpartition(":")[2]))
+        body = json.dumps({"vectors": ASKED[:1].tolist()})
+        headers = {"Content-Type": "application/json"}
+        connection.request("POST", "/v1/classifiers/blobs/predict", body, headers)
+        assert asked.wait(60)
+        for sig in (signal.SIGTERM, second):
+            live.server.handle_exit(sig, None)
         assert live.server.should_exit
+        live.thread.join(20)  # it would wait for the answer for a minute
+        is_stopped = not live.thread.is_alive()
+        may_answer.set()
+        connection.close()
+    assert is_stopped

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from unitail.errors import UserError
 from unitail.service.classifiers import Version
-from unitail.service.labels import label_of, some_classes
+from unitail.service.labels import label_of, names_of, some_classes
 from unitail.service.questions import AnswerOptions
 from unitail.service.service import Service
 from unitail.web.replies import Refusal
@@ -66,6 +66,11 @@ class Interface:
         listed = (each.get("alias") or each.get("value") for each in choices[0].iter("Choice"))
         return cls(from_name, to_name, *objects[to_name], tuple(name for name in listed if name))
 
+    def choice_of(self, label: object) -> str:
+        """Return the choice that stands for a class: a listed one if any is a name of it."""
+        names = names_of(label)
+        return next((name for name in names if name in self.choices), names[0])
+
     def check(self, version: Version) -> None:
         """Refuse a classifier that cannot answer, or whose answers are none of the choices."""
         if version.takes != self.takes:
@@ -73,7 +78,7 @@ class Interface:
                 f"objects of kind {self.takes} for a classifier of {version.takes}"
             )
         classes = version.classifier.classes_.tolist()
-        if self.choices and not any(str(label) in self.choices for label in classes):
+        if self.choices and not any(self.choice_of(label) in self.choices for label in classes):
             raise Refusal(
                 422,
                 "no class of the classifier is one of the choices",
@@ -147,12 +152,15 @@ async def webhook(request: Request, name: str) -> JSONResponse:
     service.check_count(len(labelled), "annotations")
     classes = served.newest.classifier.classes_
     labels = [label_of(classes, choice) for _, choice in labelled]
-    learn = service.correct if action == CORRECTED else service.add
     async with service.in_time() as deadline:
         rows = [await _row(service, served.newest, interface, task) for task, _ in labelled]
-        version = await learn(served, np.concatenate(rows), labels, deadline)
-    reply = {"learned": len(labelled), "model_version": _version_name(version)}
-    return JSONResponse(reply, 201)
+        vectors = np.concatenate(rows)
+        if action == CORRECTED:
+            version, replaced = await service.correct(served, vectors, labels, deadline)
+        else:
+            version, replaced = await service.add(served, vectors, labels, deadline), None
+    reply: dict[str, Any] = {"learned": len(labelled), "model_version": _version_name(version)}
+    return JSONResponse(reply if replaced is None else {**reply, "replaced": replaced}, 201)
 
 
 async def _row(service: Service, version: Version, interface: Interface, task: Any) -> NDArray[Any]:  # noqa: ANN401
@@ -228,7 +236,7 @@ def _suggestion(interface: Interface, answer: dict[str, Any], version: str) -> d
         "from_name": interface.from_name,
         "to_name": interface.to_name,
         "type": "choices",
-        "value": {"choices": [str(answer["label"])]},
+        "value": {"choices": [interface.choice_of(answer["label"])]},
         "score": answer["probability"],
     }
     return {"result": [choice], "score": answer["probability"], "model_version": version}

@@ -45,7 +45,7 @@ def label_of(classes: NDArray[Any], text: str) -> Any:  # noqa: ANN401 - a label
     """
     known = classes.tolist()
     for label in known:
-        if text in _names(label):
+        if text in names_of(label):
             return label
     is_number = not isinstance(known[0], bool | str)
     if is_number and len(text) < MAX_LABEL and text.removeprefix("-").isdecimal():
@@ -56,7 +56,7 @@ def label_of(classes: NDArray[Any], text: str) -> Any:  # noqa: ANN401 - a label
 def places_of(classes: NDArray[Any], labels: NDArray[Any], name: str) -> NDArray[np.int64]:
     """Return the places of the examples of the class with this name."""
     for label in classes.tolist():
-        if name in _names(label):
+        if name in names_of(label):
             return np.flatnonzero(labels == label)
     raise Refusal(
         404,
@@ -71,7 +71,7 @@ def some_classes(labels: Iterable[Any]) -> str:
     return some((excerpt(str(label), 40) for label in labels), MAX_NAMED)
 
 
-def _names(label: object) -> tuple[str, ...]:
+def names_of(label: object) -> tuple[str, ...]:
     """Return how a class may be written in an address or a form."""
     if isinstance(label, bool):
         return str(label), str(label).lower()

@@ -106,20 +106,25 @@ class Service:
         rows: NDArray[Any],
         labels: Sequence[Any],
         deadline: asyncio.Timeout | None = None,
-    ) -> Version:
-        """Add examples in place of those with the same vectors, whatever labels these have."""
+    ) -> tuple[Version, int]:
+        """Add examples, each in place of one with the same vector; return how many were replaced.
+
+        None is replaced if a single class would be left.
+        """
         _check_labels(served.newest, rows, labels)
+        replaced: list[int] = []
 
         def correct(classifier: TailClassifier) -> None:
-            kept = classifier.kept_examples()
-            self._check_size(len(kept.labels) + len(rows))
-            replaced = [place for place, row in enumerate(kept.vectors) if _is_among(row, rows)]
-            classifier.add(rows, new_labels(classifier.classes_, labels))
-            remaining = np.delete(classifier.kept_examples().labels, replaced)
-            if replaced and len(np.unique(remaining)) > 1:  # else a single class would be left
-                classifier.remove(served.newest.places[replaced])
+            kept, corrected = classifier.kept_examples(), new_labels(classifier.classes_, labels)
+            outdated = _outdated(kept.vectors, kept.labels, rows, corrected)
+            if len({*np.delete(kept.labels, outdated).tolist(), *corrected}) > 1:
+                replaced.extend(outdated)
+            self._check_size(len(kept.labels) + len(rows) - len(replaced))
+            classifier.add(rows, corrected)
+            if replaced:
+                classifier.remove(kept.places[replaced])
 
-        return await self._change(served, correct, deadline)
+        return await self._change(served, correct, deadline), len(replaced)
 
     def _check_size(self, count: int) -> None:
         if count > self.limits.examples:
@@ -233,9 +238,25 @@ def _check_labels(version: Version, rows: NDArray[Any], labels: Sequence[Any]) -
         )
 
 
-def _is_among(row: NDArray[Any], rows: NDArray[Any]) -> bool:
-    """Return whether a row is one of these rows; missing values are equal."""
-    return bool(((rows == row) | (np.isnan(rows) & np.isnan(row))).all(axis=1).any())
+def _outdated(
+    vectors: NDArray[Any],
+    labels: NDArray[Any],
+    rows: NDArray[Any],
+    corrected: NDArray[Any] | list[Any],
+) -> list[int]:
+    """Return for each corrected row the place of one example with the same vector, if any is left.
+
+    Of several it is the newest with another label, which is the one that needs a correction.
+    """
+    outdated: list[int] = []
+    for row, label in zip(rows, corrected, strict=True):
+        is_same = ((vectors == row) | (np.isnan(vectors) & np.isnan(row))).all(axis=1)
+        is_same[outdated] = False
+        places = np.flatnonzero(is_same)
+        if len(places):
+            others = places[labels[places] != label]
+            outdated.append(int((others if len(others) else places)[-1]))
+    return outdated
 
 
 def too_many(what: str, got: str, limit: int) -> Refusal:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from sklearn.base import clone
 
 from helpers.letters import Letters
 from helpers.services import MODEL, Live, colour_classifier, picture, running, text_classifier
@@ -31,6 +32,8 @@ def live() -> Iterator[Live]:
         "letters": text_classifier(),
         "colours": colour_classifier(),
         "numbers": numbers.fit(["aaa", "aa", "bbb", "bb"], [1, 1, 2, 2]),
+        "floats": clone(numbers).fit(["aaa", "aa", "bbb", "bb"], [1.0, 1.0, 2.0, 2.0]),
+        "flags": clone(numbers).fit(["aaa", "aa", "bbb", "bb"], [False, False, True, True]),
     }
     with running(classifiers) as service:
         yield service
@@ -157,7 +160,8 @@ def test_a_correction_replaces_the_example() -> None:
         assert post(live, "letters/webhook", annotated(["B"], "aaaaaa"))[0] == 201
         corrected = {**annotated(["A"], "aaaaaa"), "action": "ANNOTATION_UPDATED"}
         status, reply = post(live, "letters/webhook", corrected)
-        assert (status, reply) == (201, {"learned": 1, "model_version": "letters-3"})
+        learned = {"learned": 1, "model_version": "letters-3", "replaced": 1}
+        assert (status, reply) == (201, learned)
         labels = live.client.examples("letters")["labels"]
         assert labels == ["A", "A", "A", "B", "B", "B", "A"]
 
@@ -186,6 +190,38 @@ def test_choices_stand_for_classes_that_are_numbers(live: Live) -> None:
     status, _ = post(live, "numbers/webhook", annotated(["2"], "bbbbbb"))
     assert status == 201
     assert live.client.examples("numbers")["labels"] == [1, 1, 2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("name", "choices"),
+    [
+        ("numbers", ("1", "2")),
+        ("floats", ("1", "2")),
+        ("floats", ("1.0", "2.0")),
+        ("flags", ("false", "true")),
+        ("flags", ("False", "True")),
+    ],
+)
+def test_a_class_is_suggested_as_the_choice_that_names_it(
+    live: Live, name: str, choices: tuple[str, str]
+) -> None:
+    config = TEXTS.replace('"A"', f'"{choices[0]}"').replace('"B"', f'"{choices[1]}"')
+    assert post(live, f"{name}/setup", {"project": PROJECT, "schema": config})[0] == 200
+    results = ask(live, name, config, "aaa", "bbb")[1]["results"]
+    suggested = [each["result"][0]["value"]["choices"] for each in results]
+    assert suggested == [[choice] for choice in choices]
+    event = {**annotated([choices[1]], "bbbb"), "project": {"label_config": config}}
+    assert post(live, f"{name}/webhook", event)[0] == 201
+    assert len(live.client.describe(name)["classes"]) == 2  # no new class
+
+
+def test_a_correction_that_would_leave_one_class_replaces_nothing_and_says_so() -> None:
+    lone = TailClassifier(MODEL, device="cpu", encoder=Letters(), cache=False)
+    with running({"letters": lone.fit(["aaa", "aa", "bbb"], ["A", "A", "B"])}) as one:
+        corrected = {**annotated(["A"], "bbb"), "action": "ANNOTATION_UPDATED"}
+        learned = {"learned": 1, "model_version": "letters-2", "replaced": 0}
+        assert post(one, "letters/webhook", corrected) == (201, learned)
+        assert one.client.examples("letters")["labels"] == ["A", "A", "B", "A"]
 
 
 def test_a_task_that_cannot_be_read_gets_no_suggestion_and_the_others_do(live: Live) -> None:

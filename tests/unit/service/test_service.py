@@ -5,6 +5,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from helpers.services import ASKED, vector_classifier
@@ -114,5 +115,36 @@ def test_who_goes_away_before_it_begins_changes_nothing_and_later_nothing_is_hal
         async with served.lock:
             assert served.newest.number == 2
             assert len(served.newest.labels) == 13
+
+    with_service(work, answer_seconds=60)
+
+
+def test_a_correction_replaces_one_example_that_needs_it() -> None:
+    async def work(service: Service, served: Served) -> None:
+        before, row = served.newest.labels.tolist(), ASKED[:1]
+        for label in (1, 0, 1):  # one item for several annotators
+            await service.add(served, row, [label])
+        version, replaced = await service.correct(served, row, [2])
+        assert (version.labels.tolist(), replaced) == ([*before, 1, 0, 2], 1)
+        version, replaced = await service.correct(served, row, [2])  # the newest other one
+        assert (version.labels.tolist(), replaced) == ([*before, 1, 2, 2], 1)
+        both = await service.correct(served, np.concatenate([row, row]), [0, 0])
+        assert both[1] == 2
+        assert len(both[0].labels) == len(before) + 3
+        version, replaced = await service.correct(served, row + 1, [0])  # of an unknown item
+        assert (len(version.labels), replaced) == (len(before) + 4, 0)
+
+    with_service(work, answer_seconds=60)
+
+
+def test_a_correction_at_the_limit_of_examples_is_made_if_their_number_does_not_grow() -> None:
+    async def work(service: Service, served: Served) -> None:
+        await service.add(served, ASKED[:1], [0])
+        service.limits = ServiceLimits(examples=len(served.newest.labels))
+        version, replaced = await service.correct(served, ASKED[:1], [1])
+        assert (len(version.labels), replaced) == (service.limits.examples, 1)
+        with pytest.raises(Refusal, match="too many examples: got 14; allowed: at most 13"):
+            await service.correct(served, ASKED[1:2], [1])
+        assert served.newest is version
 
     with_service(work, answer_seconds=60)

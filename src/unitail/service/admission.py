@@ -38,7 +38,7 @@ class Admission:
             await self._work(scope, receive, send, size)
         else:
             self.metrics.shed.inc()
-            self.metrics.count_request("shed", refusal.status, 0.0)
+            self.metrics.count_request("shed", refusal.status)
             await send_json(send, refusal.status, refusal.content, refusal.headers)
 
     def _bytes_of(self, scope: Scope) -> int:

@@ -59,7 +59,7 @@ def make_app(service: Service, access: Access) -> Guards:
         limits=body_limits,
         open_paths=OPEN_PATHS,
         where_token=WHERE_TOKEN,
-        on_refusal=lambda status: service.metrics.count_request("refused", status, 0.0),
+        on_refusal=lambda status: service.metrics.count_request("refused", status),
     )
 
 

@@ -64,10 +64,11 @@ class Metrics:
         self.batch_requests.observe(questions)
         self.rows.inc(rows)
 
-    def count_request(self, route: str, status: int, seconds: float) -> None:
-        """Count an answered request and observe its duration."""
+    def count_request(self, route: str, status: int, seconds: float | None = None) -> None:
+        """Count a request, and observe its duration unless it was refused without work."""
         self.requests.labels(route, str(status)).inc()
-        self.seconds.labels(route).observe(seconds)
+        if seconds is not None:
+            self.seconds.labels(route).observe(seconds)
 
     def watch_examples(self, name: str, count: Callable[[], float]) -> None:
         """Report a classifier's number of examples, counted at each scrape."""

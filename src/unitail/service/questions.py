@@ -53,9 +53,16 @@ class RoundingGrid:
 POWERS_OF_TEN = 10.0 ** np.arange(23)
 """All powers of ten that are exact in double precision."""
 PROBABILITIES = RoundingGrid(digits=8, decimals=20, margin=1e-11)
-"""Noise is below 1e-14; so one number in about a thousand is doubtful."""
+"""Noise is below 1e-14; the margin makes about one number in a thousand doubtful.
+
+A row is doubtful if one of its numbers is: 0.25 % of rows with 2 classes, 4 % with 50, 18 % with
+250. That is the part of rows which are computed twice.
+"""
 NOVELTY = RoundingGrid(digits=6, decimals=6, margin=1e-8)
-"""Distances between rows that nearly agree cancel, which amplifies noise."""
+"""Distances between rows that nearly agree cancel, which amplifies noise.
+
+The wider margin makes 0.95 % of rows doubtful.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,9 +169,9 @@ def _answers(
     options, sets = question.options, None
     if options.coverage is not None:
         with np.errstate(divide="ignore"):  # the logarithm of zero
-            told = np.log(probabilities)
+            log_proba = np.log(probabilities)
         sets = question.version.classifier.predict_set(
-            question.rows, options.coverage, log_proba=told
+            question.rows, options.coverage, log_proba=log_proba
         )
     answers = []
     for place, row in enumerate(probabilities):

@@ -48,6 +48,7 @@ def test_nothing_but_health_is_told_without_the_token(live: Live, path: str) -> 
     assert "the token that the server was started with" in send(live, "GET", "/", None, page)[2]
     metrics = send(live, "GET", "/metrics", None)[2]
     assert 'unitail_requests_total{route="refused",status="401"}' in metrics
+    assert 'unitail_request_seconds_count{route="refused"}' not in metrics  # it took no time
 
 
 def test_rebound_names_and_other_sites_pages_are_refused(live: Live) -> None:

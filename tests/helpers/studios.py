@@ -13,7 +13,9 @@ from helpers.asgi import HOST, ask
 from helpers.colours import MeanColour
 from unitail.studio.catalogue import Catalogue
 from unitail.studio.schema import database_of
+from unitail.studio.state import NONE
 from unitail.studio.store import Store
+from unitail.studio.stored_rows import ActionResult
 from unitail.studio.studio import Studio
 from unitail.web.replies import App
 
@@ -46,6 +48,27 @@ def answered(studio: Studio) -> Studio:
     studio.vectors.encode_all()
     studio.answerer.answer_all()
     return studio
+
+
+def add(studio: Studio, *names: str) -> list[int]:
+    """Add classes, and return their ids."""
+    done = [studio.apply(lambda store, name=name: store.add_class(name)) for name in names]  # type: ignore[misc]
+    return [each.class_id for each in done if each.class_id is not None]
+
+
+def label(studio: Studio, **places: list[int]) -> ActionResult:
+    ids = {row.name: row.id for row in studio.labels.classes()}
+    wishes: dict[int, int | None] = {
+        place: ids[name] for name, own in places.items() for place in own
+    }
+    seen = {place: studio.labels.row(place).version for place in wishes}
+    return studio.label(wishes, seen, author="")
+
+
+def answers(studio: Studio) -> list[str]:
+    names = {row.id: row.name for row in studio.labels.classes()} | {NONE: "-"}
+    best = studio.answers.at(np.arange(len(studio.catalogue))).class_ids[:, 0]
+    return [names[each] for each in best.tolist()]
 
 
 def wait_until(is_so: Callable[[], bool], seconds: float = 180) -> None:

@@ -6,12 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from helpers.studios import answered, open_studio, wait_until, write_pictures
+from helpers.studios import add, answered, answers, label, open_studio, wait_until, write_pictures
 from unitail.errors import InvalidInput
 from unitail.estimator.classifier import TailClassifier
 from unitail.studio import page_data
-from unitail.studio.state import NONE
-from unitail.studio.stored_rows import ASIDE, ActionResult
+from unitail.studio.stored_rows import ASIDE
 from unitail.studio.studio import Studio
 
 
@@ -26,27 +25,6 @@ def studio(folder: Path) -> Iterator[Studio]:
     studio = open_studio(folder)
     yield studio
     studio.stop()
-
-
-def add(studio: Studio, *names: str) -> list[int]:
-    """Add classes, and return their ids."""
-    done = [studio.apply(lambda store, name=name: store.add_class(name)) for name in names]  # type: ignore[misc]
-    return [each.class_id for each in done if each.class_id is not None]
-
-
-def label(studio: Studio, **places: list[int]) -> ActionResult:
-    ids = {row.name: row.id for row in studio.labels.classes()}
-    wishes: dict[int, int | None] = {
-        place: ids[name] for name, own in places.items() for place in own
-    }
-    seen = {place: studio.labels.row(place).version for place in wishes}
-    return studio.label(wishes, seen, author="")
-
-
-def answers(studio: Studio) -> list[str]:
-    names = {row.id: row.name for row in studio.labels.classes()} | {NONE: "-"}
-    best = studio.answers.at(np.arange(len(studio.catalogue))).class_ids[:, 0]
-    return [names[each] for each in best.tolist()]
 
 
 def test_everything_is_sorted_as_soon_as_two_classes_have_an_example(studio: Studio) -> None:

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from helpers.studios import answered, open_studio, write_pictures
-from unitail.studio.state import NONE, Answered
-from unitail.studio.stored_rows import ActionResult
+from helpers.studios import add, answered, answers, label, open_studio, write_pictures
+from unitail.studio.state import Answered
 from unitail.studio.studio import Studio
 
 
@@ -26,27 +25,6 @@ def studio(folder: Path) -> Iterator[Studio]:
     studio = open_studio(folder)
     yield studio
     studio.stop()
-
-
-def add(studio: Studio, *names: str) -> list[int]:
-    """Add classes, and return their ids."""
-    done = [studio.apply(lambda store, name=name: store.add_class(name)) for name in names]  # type: ignore[misc]
-    return [each.class_id for each in done if each.class_id is not None]
-
-
-def label(studio: Studio, **places: list[int]) -> ActionResult:
-    ids = {row.name: row.id for row in studio.labels.classes()}
-    wishes: dict[int, int | None] = {
-        place: ids[name] for name, own in places.items() for place in own
-    }
-    seen = {place: studio.labels.row(place).version for place in wishes}
-    return studio.label(wishes, seen, author="")
-
-
-def answers(studio: Studio) -> list[str]:
-    names = {row.id: row.name for row in studio.labels.classes()} | {NONE: "-"}
-    best = studio.answers.at(np.arange(len(studio.catalogue))).class_ids[:, 0]
-    return [names[each] for each in best.tolist()]
 
 
 def test_files_that_vanish_change_or_come_back_are_told(studio: Studio, folder: Path) -> None:

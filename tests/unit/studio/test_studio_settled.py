@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from helpers.studios import answered, open_studio, wait_until, write_pictures
+from helpers.studios import add, answered, label, open_studio, wait_until, write_pictures
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.novelty import Novelty
 from unitail.estimator.rows import Rows
 from unitail.studio.fitted import choose_pool
 from unitail.studio.state import Labelled
-from unitail.studio.stored_rows import ActionResult, Origin
+from unitail.studio.stored_rows import Origin
 from unitail.studio.studio import Studio
 
 
@@ -30,21 +30,6 @@ def studio(folder: Path) -> Iterator[Studio]:
     studio = open_studio(folder)
     yield studio
     studio.stop()
-
-
-def add(studio: Studio, *names: str) -> list[int]:
-    """Add classes, and return their ids."""
-    done = [studio.apply(lambda store, name=name: store.add_class(name)) for name in names]  # type: ignore[misc]
-    return [each.class_id for each in done if each.class_id is not None]
-
-
-def label(studio: Studio, **places: list[int]) -> ActionResult:
-    ids = {row.name: row.id for row in studio.labels.classes()}
-    wishes: dict[int, int | None] = {
-        place: ids[name] for name, own in places.items() for place in own
-    }
-    seen = {place: studio.labels.row(place).version for place in wishes}
-    return studio.label(wishes, seen, author="")
 
 
 def test_the_accuracy_is_estimated_of_the_answers_with_a_pool_however_late_they_come(

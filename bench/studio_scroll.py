@@ -139,7 +139,8 @@ def scroll(page: Any, view: str, *, turns: int, label: bool) -> tuple[NDArray[An
             page.keyboard.press("1")
         page.wait_for_timeout(16)
     enough = f"document.getElementById('grid').scrollTop > {turns * WHEEL / 4}"
-    page.wait_for_function(enough)  # else nothing was measured; a busy machine is late
+    # Else nothing was measured; a busy machine is late. Within the page its policy forbids `eval`.
+    wait_until(lambda: page.evaluate(enough), "the page has scrolled")
     read = page.evaluate("[window.frames_seen, window.work_seen]")
     return np.array(read[0]), np.array(read[1])
 

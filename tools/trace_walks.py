@@ -84,8 +84,8 @@ LATER = {
         "inputs/cells.py:style_of",
         "inputs/cells.py:read_dates",
         "inputs/cells.py:reading_of",
-        "workflows/notes.py:beyond_examples",
-        "workflows/notes.py:contradictions",
+        "encoders/tables.py:TableEncoder.notes_on",
+        "inputs/items.py:LabelledItems.contradictions",
     ),
 }
 """Features added after the first version: prefixes of FILE:FUNCTION where they are entered."""

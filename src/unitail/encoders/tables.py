@@ -27,6 +27,7 @@ from sklearn.exceptions import NotFittedError
 
 from unitail.errors import InvalidInput, optional
 from unitail.missing_columns import lacks_columns
+from unitail.wording import some
 
 Frame: TypeAlias = Any
 """A pandas.DataFrame, which has no types here."""
@@ -51,6 +52,8 @@ APART = "it only tells rows apart"
 """Reason why a column of names or row numbers is not used."""
 MAX_CATEGORIES = 100
 """Largest number of categories, the most frequent ones; all others count as unknown."""
+MAX_BEYOND = 0.5
+"""Columns with a larger share of values outside the examples' range are reported."""
 
 
 class Kind(StrEnum):
@@ -102,6 +105,14 @@ class Numbers:
         scaled = (np.where(is_missing, self.median, values) - self.mean) * self.scale
         coordinates = [scaled.clip(-MAX_DEVIATIONS, MAX_DEVIATIONS), is_missing * self.missing]
         return np.stack(coordinates[: self.width], axis=1)
+
+    def share_beyond(self, examples: Series, queries: Series) -> float:
+        """Return the share of the queries' values that lie outside the range of the examples."""
+        old, new = (numbers_of(column, self.kind) for column in (examples, queries))
+        new = new[~np.isnan(new)]
+        if not len(new) or np.isnan(old).all():
+            return 0.0
+        return float(((new < np.nanmin(old)) | (new > np.nanmax(old))).mean())
 
 
 @dataclass(frozen=True)
@@ -192,6 +203,23 @@ class TableEncoder:
                 for column in self.columns
                 if isinstance(column, Categories) and column.holds_texts
             ]
+        )
+
+    def notes_on(self, examples: Frame, queries: Frame = None) -> tuple[str, ...]:
+        """Return a note on columns in which most queries lie outside the range of the examples."""
+        if queries is None or not len(examples):
+            return ()
+        beyond = [
+            column.name
+            for column in self.columns
+            if isinstance(column, Numbers)
+            and column.share_beyond(examples[column.name], queries[column.name]) > MAX_BEYOND
+        ]
+        if not beyond:
+            return ()
+        return (
+            f"Most values of {some(map(repr, beyond))} lie outside the range of the examples, where"
+            f" they may mislead; to leave a column out: --column {beyond[0]}=skip",
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -48,6 +48,17 @@ class ItemEncoder:
             return items
         return [Path(item) if isinstance(item, str) else item for item in items]
 
+    def notes_on(
+        self, examples: Sequence[object], queries: Sequence[object] = ()
+    ) -> tuple[str, ...]:
+        """Return a note on the number of texts that the encoder truncates, not counting files."""
+        limit = self.encoder.max_words
+        if limit is None:
+            return ()
+        texts = (item for item in (*examples, *queries) if isinstance(item, str))
+        number = sum(len(text.split(maxsplit=limit)) > limit for text in texts)
+        return (f"{numbered(number, 'text')} read up to word {limit:,} at most",) if number else ()
+
     def __reduce__(self) -> tuple[Any, ...]:
         encoder = None if self.named else self.encoder
         return restore_encoder, (describe_encoder(self), encoder, self.device)
@@ -157,6 +168,10 @@ class MixedEncoder:
         intro = "Read as separate parts: " if len(self.parts) > 1 else "Read: "
         dropped = (not_used(name, why) for name, why in self.dropped.items())
         return (intro + ", ".join(map(str, self.parts)), *dropped)
+
+    def notes_on(self, examples: Any, queries: Any = None) -> tuple[str, ...]:  # noqa: ANN401 - DataFrames
+        """Return notes on the columns of numbers; see `TableEncoder.notes_on`."""
+        return () if self.cells is None else self.cells.notes_on(examples, queries)
 
     def join(self, blocks: Sequence[NDArray[np.float32]], num_examples: int) -> NDArray[np.float32]:
         """Concatenate the vectors of all parts, (n, K); an unfitted encoder fits on the first rows.

@@ -3,15 +3,17 @@
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from unitail.encoders.encoder import Modality
+from unitail.encoders.encoding import Vectors
 from unitail.errors import InvalidInput, optional
 from unitail.inputs.cells import is_missing, joined_reading
 from unitail.inputs.columns import Layout
-from unitail.wording import numbered, shown
+from unitail.wording import numbered, shown, some
 
 FILE = "file"
 """The column of paths, for files that were named or found in folders."""
@@ -90,6 +92,19 @@ class LabelledItems(Items):
     def classes(self) -> tuple[str, ...]:
         """The distinct labels, sorted."""
         return tuple(sorted(set(self.labels)))
+
+    def contradictions(self, vectors: Vectors) -> tuple[str, ...]:
+        """Return a note on examples that have equal vectors but different labels."""
+        groups: dict[bytes, list[int]] = {}
+        for place, row in zip(vectors.kept.tolist(), vectors.features, strict=True):
+            groups.setdefault(blake2b(row.tobytes(), digest_size=16).digest(), []).append(place)
+        conflicts = [
+            " = ".join(f"{self.names[place]} ({self.labels[place]})" for place in group)
+            for group in groups.values()
+            if len({self.labels[place] for place in group}) > 1
+        ]
+        listed = some(conflicts, 3, separator="; ")
+        return (f"Equal examples with different labels: {listed}",) if conflicts else ()
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from torch import Tensor
 from unitail.relational.geometry import Centre
 from unitail.relational.regressions import (
     NUM_RIDGES,
+    CandidateWeights,
     constants,
     expand_to_all_penalties,
     regularised,
@@ -35,7 +36,6 @@ from unitail.relational.regressions import (
     stack_kernels,
 )
 from unitail.relational.relations import Frame, largest_score
-from unitail.relational.weighing import CandidateWeights
 
 NODES = 4
 """Number of nodes of the Gauss-Legendre quadrature."""

@@ -31,9 +31,15 @@ from unitail.relational.class_lists import FewClasses, most_promising
 from unitail.relational.config import VISIBILITIES, RelationalConfig
 from unitail.relational.influence import contributions
 from unitail.relational.joint_share import joint_share, share_by_size
-from unitail.relational.regressions import NUM_CANDIDATES, NUM_OPERATORS, are_many, constants
+from unitail.relational.regressions import (
+    NUM_CANDIDATES,
+    NUM_OPERATORS,
+    CandidateWeights,
+    are_many,
+    constants,
+)
 from unitail.relational.relations import Frame, LabelFreeFit, Relations, relate
-from unitail.relational.weighing import CandidateWeights, Weighing
+from unitail.relational.weighing import Weighing
 
 UNKNOWN_DEVIATION = 0.5
 """Standard deviation at initialisation of the state that queries start from."""

@@ -1,6 +1,6 @@
 r"""Regressions on labelled vectors: ridge regressions with several kernels, and logistic ones.
 
-Their own answers are the candidates that `weighing.py` combines to a first answer.
+Their own answers are the candidates of the first answer, a sum with weights from `weighing.py`.
 
 Ridge. Kernel ridge regressions, as operators that map values of the labelled vectors to others.
 
@@ -298,3 +298,18 @@ def row_penalties(scores: Tensor, penalties: Tensor) -> Tensor:
     """Return lambda / w of each row from its scores (B, regressions, n, K): (B, regressions, n)."""
     w = (1 - scores.softmax(dim=-1).pow(2).sum(dim=-1)) / (scores.shape[3] - 1)
     return penalties.squeeze(-1) / w.clamp_min(MIN_BEND)
+
+
+@dataclass(frozen=True, eq=False)
+class CandidateWeights:
+    """Weights of a task's candidates, and the strength of the correction."""
+
+    factors: Tensor
+    """w t: (B, candidates)."""
+    strength: Tensor
+    """Factor on the correction, from 0 to 2, (B, 1, 1)."""
+
+    def first_answer(self, candidates: Tensor) -> Tensor:
+        """Return the weighted sum of scores (B, candidates, rows, K): (B, rows, K)."""
+        answer = self.factors.unsqueeze(1) @ candidates.flatten(2).to(self.factors.dtype)
+        return answer.view(len(candidates), *candidates.shape[2:])

@@ -31,7 +31,7 @@ from torch import Tensor, nn
 
 from unitail.nn.transformer import initialise_linear
 from unitail.relational.geometry import Centre, Comparison
-from unitail.relational.regressions import NUM_CANDIDATES, constants
+from unitail.relational.regressions import NUM_CANDIDATES, CandidateWeights, constants
 
 TEMPERATURES = tuple(0.25 * 2**doublings for doublings in range(6))
 """T, a factor on scores of root mean square 1. Each is twice the one before (`_log_sums`)."""
@@ -172,21 +172,6 @@ def _shape_statistics(compared: Comparison, labels: Tensor) -> Tensor:
     shrinking = geometry.direction.norm(dim=-1).squeeze(1)
     dimensions = torch.stack(seen_from).clamp_min(MIN_SQUARE).log()
     return torch.stack([*means, *deviations, spread, shrinking, within, *dimensions], dim=1)
-
-
-@dataclass(frozen=True, eq=False)
-class CandidateWeights:
-    """Weights of a task's candidates, and the strength of the correction."""
-
-    factors: Tensor
-    """w t: (B, candidates)."""
-    strength: Tensor
-    """Factor on the correction, from 0 to 2, (B, 1, 1)."""
-
-    def first_answer(self, candidates: Tensor) -> Tensor:
-        """Return the weighted sum of scores (B, candidates, rows, K): (B, rows, K)."""
-        answer = self.factors.unsqueeze(1) @ candidates.flatten(2).to(self.factors.dtype)
-        return answer.view(len(candidates), *candidates.shape[2:])
 
 
 class Weighing(nn.Module):

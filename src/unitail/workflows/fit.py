@@ -45,7 +45,6 @@ from unitail.learners.pretrained import DEFAULT, SHIPPED_DRAWS
 from unitail.nn.episode_model import Visibility
 from unitail.progress import OnProgress
 from unitail.wording import shown
-from unitail.workflows.notes import contradictions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -251,7 +250,7 @@ def fit_files(
         num_cached=sum(each.num_cached for each in encoded),
         notes=(
             *encoder.notes,
-            *contradictions(examples, vectors[Among.EXAMPLES]),
+            *examples.contradictions(vectors[Among.EXAMPLES]),
             *classifier.fitted_.size_notes,
         ),
     )

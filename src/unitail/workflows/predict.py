@@ -18,7 +18,6 @@ from unitail.nn.episode_model import Visibility
 from unitail.progress import OnProgress
 from unitail.workflows.answers import Answer, Answers, Example, explain, with_nearest
 from unitail.workflows.fit import BY_DEFAULT, ClassifierOptions, FittedFiles, check_model, fit_files
-from unitail.workflows.notes import beyond_examples, long_texts
 
 AT_ONCE = 4096
 """Rows per batch of independent answers; progress is reported after each batch."""
@@ -96,11 +95,7 @@ def answer_files(
         coverage=wanted.coverage,
         joint=classifier.visibility_ == Visibility.JOINT,
         num_cached=fitted.num_cached,
-        notes=(
-            *fitted.notes,
-            *long_texts(fitted.encoder, examples.items, queries.items),
-            *beyond_examples(fitted.encoder, examples.items, queries.items),
-        ),
+        notes=(*fitted.notes, *fitted.encoder.notes_on(examples.items, queries.items)),
         why=wanted.why,
     )
     cards = wanted.cards if len(examples.items) else 0  # a saved classifier has none to show

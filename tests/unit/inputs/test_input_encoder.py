@@ -1,5 +1,6 @@
 import json
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pandas
@@ -7,8 +8,9 @@ import pytest
 
 from helpers.letters import Letters
 from unitail.errors import InvalidCheckpoint
-from unitail.inputs.encode import choose_encoder, vectors_of
+from unitail.inputs.encode import choose_encoder, fit_layout, vectors_of
 from unitail.inputs.input_encoder import ItemEncoder, describe_encoder, restore_encoder
+from unitail.inputs.read import read_labelled, read_unlabelled
 
 pytestmark = pytest.mark.usefixtures("cache")
 SOUNDS = [(np.sin(np.arange(8000) * pitch).astype(np.float32), 8000) for pitch in (0.1, 0.5)]
@@ -55,3 +57,37 @@ def test_another_encoder_of_the_name_is_refused() -> None:
 def test_a_damaged_table_is_refused(table: dict[str, object]) -> None:
     with pytest.raises(InvalidCheckpoint, match="the saved encoder is damaged: got"):
         restore_encoder(table, None, "cpu")
+
+
+@pytest.mark.parametrize("text", ["", ",a text of its own"])
+def test_columns_beyond_the_examples_are_named(tmp_path: Path, text: str) -> None:
+    rows = "".join(
+        f"2021-01-{day:02},{day % 5}{text and f'{text} {day}'},{'ab'[day % 2]}\n"
+        for day in range(1, 11)
+    )
+    known, asked = tmp_path / "t.csv", tmp_path / "q.csv"
+    column = ",note" if text else ""
+    known.write_text(f"when,x{column},label\n{rows}")
+    asked.write_text(f"when,x{column}\n2021-01-05,2{text}\n2022-01-05,9{text}\n2023-01-05,{text}\n")
+    examples = read_labelled(known)
+    assert examples.layout is not None
+    encoder = fit_layout(examples.layout, examples.items, "auto", "cpu")
+    items = read_unlabelled([asked], like=examples).items
+    [note] = encoder.notes_on(examples.items, items)
+    assert note.startswith("Most values of 'when' lie outside the range of the examples")
+    assert note.endswith("--column when=skip")
+    assert not encoder.notes_on(examples.items, items.iloc[:2])
+    assert not encoder.notes_on(examples.items.iloc[:0], items)
+    assert not encoder.notes_on(examples.items)
+
+
+def test_cut_texts_are_mentioned_in_a_note() -> None:
+    letters = Letters()
+    letters.max_words = 3
+    encoder = ItemEncoder(encoder=letters, named=False)
+    assert encoder.notes_on(["a b c", "a b c d"], ["one two  three four"]) == (
+        "2 texts read up to word 3 at most",
+    )
+    assert encoder.notes_on(["a b c", Path("a b c d")]) == ()
+    letters.max_words = None
+    assert encoder.notes_on(["a b c d"]) == ()

@@ -40,12 +40,13 @@ from unitail.relational.regressions import (
     NUM_LOGISTIC,
     NUM_OPERATORS,
     OPERATORS,
+    CandidateWeights,
     CosineKernel,
     invert,
     row_penalties,
 )
 from unitail.relational.relations import MIN_UNIT, largest_score
-from unitail.relational.weighing import CandidateWeights, Weighing, evidence_from_scores
+from unitail.relational.weighing import Weighing, evidence_from_scores
 
 MAX_EVIDENCE_ROWS, SOME_EVIDENCE_ROWS, MIN_EVIDENCE_ROWS = 4000, 1000, 200
 """Number of labelled rows for evidence: with few rows, with many rows, with many classes."""

@@ -16,7 +16,6 @@ from unitail.progress import OnProgress
 from unitail.wording import numbered, some
 from unitail.workflows.fit import BY_DEFAULT, ClassifierOptions
 from unitail.workflows.learning_curve.splits import thinned
-from unitail.workflows.notes import long_texts
 
 TABLE_NOTE = (
     "Scales and categories of columns are learned from all rows, including those that are left out:"
@@ -68,7 +67,7 @@ def encode_own(
     chosen = np.arange(len(labels)) if is_table else _first_of_each(vectors.features, labels)
     notes = [
         *chosen_encoder.notes,
-        *long_texts(chosen_encoder, examples.items),
+        *chosen_encoder.notes_on(examples.items),
         *([TABLE_NOTE] if is_table else []),
     ]
     if len(chosen) < len(labels):

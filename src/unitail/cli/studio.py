@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from rich.console import Console
 
-from unitail.cli.console import bar, print_lines, report_unreadable
+from unitail.cli.console import bar, print_lines, read_options, report_unreadable
 from unitail.encoders.cache import default_cache
 from unitail.errors import InvalidConfig, InvalidInput, choice, optional
 from unitail.web.access import Access, Pass, is_local, new_token
@@ -172,18 +172,25 @@ def _open(
     from unitail.studio.project import ProjectSettings, open_project
     from unitail.studio.studio import Studio
 
-    opened = open_project(source, project, ProjectSettings(**options))
-    print_lines(console, *(f"Note: {note}." for note in opened.notes))
-    cache = default_cache() if use_cache else None
-    encoder = opened.settings.encoder
-    return Studio(opened.catalogue, opened.store, encoder=encoder, cache=cache, device=device)
+    kinds = read_options("", options["content_column"], options["modality"], options["columns"])
+    given = ProjectSettings(**{**options, "columns": kinds.columns or None})
+    opened = open_project(source, project, given)
+    studio = Studio(
+        opened.catalogue,
+        opened.store,
+        encoder=opened.settings.encoder,
+        cache=default_cache() if use_cache else None,
+        device=device,
+        notes=opened.notes,
+    )
+    print_lines(console, *(f"Note: {note}." for note in studio.notes))
+    return studio
 
 
 def _print_items(console: Console, catalogue: "Catalogue") -> None:
     items = catalogue.items
     print_lines(console, f"{items.modality}: {numbered(len(items), 'item')}.")
-    # Notes end with an option that the studio does not have.
-    print_lines(console, *(f"Note: {note.partition('; to change')[0]}." for note in items.guesses))
+    print_lines(console, *(f"Note: {note}." for note in items.guesses))
     print_lines(console, *(f"Skipped: {note}." for note in items.ignored))
 
 

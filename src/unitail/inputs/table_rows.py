@@ -18,6 +18,7 @@ from unitail.inputs.cells import (
     written_styles,
 )
 from unitail.inputs.columns import (
+    SKIP,
     Layout,
     choose_content,
     item_cells,
@@ -174,7 +175,7 @@ def _items_of(
     one_column = options.one_column or (modality is not None and not chosen)
     if column is not None or (one_column and modality is not Modality.TABLE):
         return _items_in_column(frame, path, column, modality)
-    features, _ = as_features(frame)
+    features = _converted(frame, [name for name in frame if chosen.get(name) == SKIP])
     layout = _lay_out(features, modality, chosen)
     if len(layout.contents) == 1 and not layout.features and not chosen:
         return _items_in_column(frame, path, next(iter(layout.contents)), None)
@@ -192,6 +193,14 @@ def _rows_like(frame: Any, path: Path, layout: Layout, like: LabelledItems) -> I
     items = _rows_as_items(frame, path, layout, features)
     other = [name for name in frame if name not in items.items and name not in layout.unused]
     return replace(items, ignored=(*notes, *items.ignored, *_note_unused(other)))
+
+
+def _converted(frame: Any, skipped: list[str]) -> Any:  # noqa: ANN401 - DataFrames
+    """Convert the cells of all columns but the skipped: they say nothing about how others read."""
+    features, _ = as_features(frame.drop(columns=skipped))
+    for name in skipped:
+        features[name] = frame[name].to_numpy()
+    return features
 
 
 def _lay_out(features: Any, modality: Modality | None, chosen: Mapping[str, str]) -> Layout:  # noqa: ANN401

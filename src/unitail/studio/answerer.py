@@ -98,9 +98,9 @@ class Answerer:
             THREADS, "studio pool", initializer=share_cores_in_background
         )
 
-    def look_at(self, places: Sequence[int] | None) -> None:
-        """Set the places on the screen, which are answered first; None keeps the last ones."""
-        self._looked_at = self._looked_at if places is None else tuple(places)
+    def look_at(self, places: Sequence[int]) -> None:
+        """Set the places on the screen, which are answered first."""
+        self._looked_at = tuple(places)
 
     def wake(self) -> None:
         """Start answering, after labels or vectors have changed."""

@@ -2,7 +2,8 @@
 
 The key of a file is its path in the folder, so its label stays when its content changes, which the
 page then reports. The key of a text or table row is a hash of its content, so that labels stay when
-rows are moved.
+rows are moved. It hashes cells as they are written, not the numbers and dates that they are read
+as: how a cell is read may depend on all rows of its column.
 """
 
 import hashlib
@@ -12,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -19,7 +21,9 @@ from typing import Any
 from urllib.parse import quote, unquote_to_bytes
 
 from unitail.encoders.encoder import Modality
+from unitail.encoders.tables import category_of
 from unitail.errors import InvalidInput, UserError, choice
+from unitail.inputs.cells import MISSING, is_missing
 from unitail.inputs.items import Items, ReadOptions
 from unitail.inputs.read import read_unlabelled
 from unitail.inputs.table_files import is_table
@@ -34,6 +38,9 @@ BYTES = "bytes "
 """Prefix of the key of a file whose name is not valid text."""
 KEY_OF_CELLS = re.compile(rf"(text|row) [0-9a-f]{{{HASH}}}( #\d+)?")
 """Keys of texts and rows, which may be repeated."""
+NUMBER = re.compile(r"[-+]?[0-9]+(\.[0-9]+)?(e[-+]?[0-9]{1,3})?", re.IGNORECASE)
+MAX_DIGITS = 25
+"""Longest text that is compared as a number."""
 LONG_CELL = 24
 """Cell length in characters above which a column holds texts, for which the page has more room."""
 MAX_FOLDER_CLASSES = 200
@@ -84,6 +91,13 @@ class Catalogue:
             if record.item is not None and record.label
         }
         return cls(source, items, _distinct(_keys(source, items)), table_labels, label_column)
+
+    def keys_of_converted_cells(self) -> tuple[str, ...]:
+        """Return the keys that rows of a table had in earlier versions; none for other items."""
+        if self.modality is not Modality.TABLE:
+            return ()
+        rows = self.items.items.to_dict("records")  # type: ignore[attr-defined]
+        return _distinct(_row_key(row) for row in rows)
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -206,12 +220,29 @@ def _holds_texts(column: Any) -> bool:  # noqa: ANN401 - of pandas
 def _keys(source: Path, items: Items) -> Iterable[str]:
     base = source if source.is_dir() else source.parent
     if items.modality is Modality.TABLE:
-        rows = items.items.to_dict("records")  # type: ignore[attr-defined]
-        return (f"row {_hash(json.dumps(row, sort_keys=True, default=str))}" for row in rows)
+        used = list(items.items)
+        return (
+            _row_key({name: _as_written(record.cells[name]) for name in used})
+            for record in items.records
+            if record.item is not None
+        )
     return (
         _file_key(item, base) if isinstance(item, Path) else f"text {_hash(str(item))}"
         for item in items.items
     )
+
+
+def _row_key(cells: Mapping[str, object]) -> str:
+    return f"row {_hash(json.dumps(cells, sort_keys=True, default=str))}"
+
+
+def _as_written(cell: object) -> str | None:
+    """Return a cell as text; formats of tables differ in how they write a number: 1, 1.0, 1.00."""
+    text = "" if is_missing(cell) else category_of(cell).strip()
+    if text.lower() in MISSING:
+        return None
+    is_number = len(text) <= MAX_DIGITS and NUMBER.fullmatch(text)
+    return str(Decimal(text).normalize()) if is_number else text
 
 
 def _file_key(path: Path, base: Path) -> str:

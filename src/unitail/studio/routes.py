@@ -35,6 +35,8 @@ Place = Annotated[int, InPath(ge=0)]
 PlaceList = Annotated[str, Query(max_length=20_000, pattern=r"^[0-9 ]*$")]
 """Places, separated by spaces."""
 Size = Literal["small", "large"]
+Version = Annotated[int, Field(ge=0, lt=2**31)]
+"""A revision that a page has seen; databases take no larger one."""
 AUTHOR = "unitail_author"
 """Cookie with the id of the browser, whose own actions undo takes back."""
 
@@ -64,7 +66,7 @@ class LabelRequest(BaseModel):
     class_id: int | None = None
     classes: dict[int, int] | None = None
     """A class for each item, instead of one `class_id` for all."""
-    looked_at: list[int] | None = Field(default=None, max_length=2000)
+    looked_at: list[Annotated[int, Field(ge=0)]] | None = Field(default=None, max_length=2000)
     """Places of the items on the screen; None if unknown."""
     origin: Origin = Origin.CHOSEN
 
@@ -83,9 +85,9 @@ class NameRequest(BaseModel):
 class ClassRequest(BaseModel):
     """Change an existing class, if it is still as the page showed it."""
 
-    seen: int | None = None
+    seen: Version | None = None
     """Version of the class that the page showed; None if unknown."""
-    seen_revision: int | None = None
+    seen_revision: Version | None = None
     """Revision of all labels that the page showed; None if unknown."""
 
     def seen_class(self) -> SeenClass:
@@ -103,7 +105,7 @@ class MergeRequest(ClassRequest):
     """Merge a class into another one, `into`."""
 
     into: int
-    into_seen: int | None = None
+    into_seen: Version | None = None
     """Version of that class that the page showed; None if unknown."""
 
 
@@ -136,7 +138,7 @@ def state_routes(studio: Studio) -> APIRouter:
             "names": items.names,
             "columns": studio.catalogue.columns,
             "limits": {"doubtful": DOUBTFUL, "novel": NOVEL, "aside": ASIDE},
-            "notes": [*items.guesses, *items.ignored],
+            "notes": [*studio.notes, *items.guesses, *items.ignored],
             "folders": {
                 name: len(files) for name, files in studio.catalogue.folder_classes().items()
             },

@@ -22,6 +22,7 @@ from unitail.studio import history
 from unitail.studio.action import Action, current_revision
 from unitail.studio.history import CannotUndo
 from unitail.studio.schema import (
+    ACTIONS,
     CLASSES,
     COUNTERS,
     LABELS,
@@ -39,8 +40,11 @@ from unitail.studio.stored_rows import (
     Conflict,
     LabelRow,
     Origin,
+    Row,
     Snapshot,
     StoreUnavailable,
+    changes_from_text,
+    changes_to_text,
 )
 from unitail.wording import CONTROL_CHARACTERS, numbered, shown
 from unitail.wording import excerpt as shortened
@@ -49,6 +53,8 @@ MAX_NAME = 100
 """Longest class name, in characters."""
 MAX_CLASSES = 1000
 
+DIRECTIONS = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
+"""Kinds of invisible characters that turn the direction of all text around a name."""
 NO_EXCERPTS: Mapping[str, str | None] = {}
 Seen = Mapping[str, int]
 """The version of each item's label that the author of an action saw; 0 if there was no label."""
@@ -114,6 +120,28 @@ class Store:
             connection.execute(sa.update(COUNTERS).values(value=COUNTERS.c.value))
             connection.execute(sa.delete(SETTINGS).where(SETTINGS.c.name.in_(list(settings))))
             connection.execute(SETTINGS.insert(), rows)
+
+    def rename_items(self, keys: Mapping[str, str]) -> None:
+        """Give items other keys, in labels and history; nothing changes for users."""
+
+        def renamed(row: Row) -> Row:
+            if isinstance(row, ClassRow):
+                return row
+            return replace(row, item=keys.get(row.item, row.item))
+
+        with self._translated_errors(), self._writer.begin() as connection:
+            for old, new in keys.items():
+                this = LABELS.c.item == old
+                connection.execute(sa.update(LABELS).where(this).values(item=new))
+            history = connection.execute(sa.select(ACTIONS.c.revision, ACTIONS.c.changes)).all()
+            for revision, text in history:
+                changes = [
+                    Change(renamed(each.before), renamed(each.after))
+                    for each in changes_from_text(text)
+                ]
+                this = ACTIONS.c.revision == revision
+                new_text = changes_to_text(changes)
+                connection.execute(sa.update(ACTIONS).where(this).values(changes=new_text))
 
     # Actions.
 
@@ -320,7 +348,9 @@ def _newer(table: sa.Table, revision: int) -> sa.Select[tuple[object, ...]]:
 def clean_name(name: str) -> str:
     """Return a class name with Unicode and white space normalised, or raise if it is invalid."""
     clean = " ".join(unicodedata.normalize("NFC", name).split())
-    if not clean or len(clean) > MAX_NAME or clean.translate(CONTROL_CHARACTERS) != clean:
+    turned = any(unicodedata.bidirectional(each) in DIRECTIONS for each in clean)
+    is_shown = clean.translate(CONTROL_CHARACTERS) == clean and not turned
+    if not clean or len(clean) > MAX_NAME or not is_shown:
         raise InvalidInput(
             "this cannot be the name of a class",
             got=f"{shortened(name, 40)!r}, {numbered(len(clean), 'character')}",

@@ -29,7 +29,7 @@ from unitail.studio.stored_rows import ActionResult, Origin, StoreUnavailable
 from unitail.studio.suggestions import doubts, suggest
 from unitail.studio.vectors import ItemVectors
 from unitail.studio.watch import TableState, Watch
-from unitail.wording import shown
+from unitail.wording import numbered, shown
 
 POLL_SECONDS = 1.0
 """Interval between checks of the files and of the database, which other processes may change."""
@@ -46,6 +46,7 @@ class Studio:
         encoder: str | Encoder[Any] | None = None,
         cache: FeatureCache | None = None,
         device: str = "auto",
+        notes: Iterable[str] = (),
     ) -> None:
         self.catalogue, self.store, self.device = catalogue, store, device
         self.boot = secrets.token_hex(8)
@@ -77,7 +78,8 @@ class Studio:
         self._threads: list[threading.Thread] = []
         self._numpy_limits: threadpool_limits | None = None
         self._cores = torch.get_num_threads()
-        self._import_table_labels()
+        self.notes = (*notes, *self._import_table_labels())
+        """What the user should know about how the items and their labels were read."""
         self.labels.update(store.since())
 
     def start(self) -> None:
@@ -109,7 +111,8 @@ class Studio:
     ) -> ActionResult:
         """Run an action on the store, and send the change to all pages."""
         result = action(self.store)
-        self.answerer.look_at(looked_at)
+        if looked_at is not None:
+            self.answerer.look_at([place for place in looked_at if place < len(self.catalogue)])
         with suppress(StoreUnavailable):  # the action is stored; the watching thread syncs later
             self.sync()  # wakes the answerer, which must see the new labels
         return result
@@ -148,6 +151,12 @@ class Studio:
     def use_folders(self, author: str) -> ActionResult:
         """Make each subfolder a class, and label the files in it."""
         folders = self.catalogue.folder_classes()
+        if not folders:
+            raise InvalidInput(
+                "the items are not in folders",
+                got=shown(self.catalogue.source),
+                allowed="a folder with a few subfolders that hold all files",
+            )
         keys = self.catalogue.keys
         names = {keys[place]: name for name, places in folders.items() for place in places}
         return self.apply(lambda store: store.label_by_name(names, author=author))
@@ -207,15 +216,20 @@ class Studio:
                 self.hub.publish("trouble", self.trouble)
                 raise
 
-    def _import_table_labels(self) -> None:
-        """Import the labels of the table, if the store is new."""
-        table_labels = self.catalogue.table_labels
-        if not table_labels or self.store.revision() > 0:
-            return
-        keys = self.catalogue.keys
+    def _import_table_labels(self) -> list[str]:
+        """Import the labels in the table of items that never had one here; return a note on them.
+
+        The first import needs no note. What was labelled here, or had its label removed, stays.
+        """
+        before = self.store.since()
+        known = {row.item for row in before.labels}
+        keys, table_labels = self.catalogue.keys, self.catalogue.table_labels
+        new = {place: name for place, name in table_labels.items() if keys[place] not in known}
+        if not new:
+            return []
         try:
-            names = {keys[place]: name for place, name in table_labels.items()}
-            self.store.label_by_name(names, excerpts=self._excerpts(table_labels))
+            names = {keys[place]: name for place, name in new.items()}
+            self.store.label_by_name(names, excerpts=self._excerpts(new))
         except InvalidInput as error:
             raise InvalidInput(
                 f"the labels of {shown(self.catalogue.source)} cannot be classes of a studio",
@@ -224,6 +238,10 @@ class Studio:
                 remedy="Name the column of the labels with --label-column; if there is no such"
                 " column, the studio starts without labels.",
             ) from error
+        if not before.revision:
+            return []
+        count = numbered(len(new), "label")
+        return [f"{count} that the table has by now {'is' if len(new) == 1 else 'are'} used, too"]
 
     def _encode(self) -> None:
         def on_more() -> None:
@@ -311,7 +329,7 @@ class Studio:
         return probabilities
 
     def _answers_refined(self) -> None:
-        """Estimate the accuracy of these answers: of others, before them, it would be another."""
+        """Estimate the accuracy of the refined answers: earlier ones are less accurate."""
         progress = self.vectors.progress
         state = self.labels.revision, self.vectors.changes if progress.is_over else None
         if state != self._estimated_state:

@@ -77,6 +77,30 @@ def test_the_whole_loop(app: FastAPI, studio: Studio) -> None:
     assert ask(app, "GET", "/api/items/0/image").headers["content-type"] == "image/jpeg"
 
 
+def test_numbers_beyond_all_bounds_stop_nothing(app: FastAPI, studio: Studio) -> None:
+    red = post(app, "/api/classes", {"name": "red"})["class_id"]
+    green = post(app, "/api/classes", {"name": "green"})["class_id"]
+    huge = 10**30
+    post(app, "/api/label", {"items": {"0": 0}, "class_id": red, "looked_at": [huge, 3, 12]})
+    post(app, "/api/label", {"items": {"1": 0}, "class_id": green, "looked_at": [huge]})
+    studio.answerer.answer_all()
+    assert len(get(app, "/api/state")["answers"]["places"]) == 12
+    for path, body in (
+        (f"/api/classes/{red}/delete", {"seen_revision": huge}),
+        (f"/api/classes/{red}/rename", {"name": "x", "seen": huge}),
+        (f"/api/classes/{red}/merge", {"into": green, "into_seen": -1}),
+        ("/api/label", {"items": {"2": 0}, "class_id": red, "looked_at": [-1]}),
+    ):
+        post(app, path, body, 422)
+    assert post(app, f"/api/classes/{red}/delete", {"seen_revision": 2**31 - 1})["items"] == 1
+
+
+def test_folders_are_classes_only_where_there_are_folders(app: FastAPI, studio: Studio) -> None:
+    before = studio.store.revision()
+    assert "the items are not in folders" in post(app, "/api/folders", {}, 400)["error"]
+    assert studio.store.revision() == before
+
+
 def test_a_conflict_tells_what_the_other_did(app: FastAPI) -> None:
     red = post(app, "/api/classes", {"name": "red"})["class_id"]
     version = post(app, "/api/label", {"items": {"0": 0}, "class_id": red})["revision"]

@@ -70,7 +70,10 @@ def test_what_was_recognised_is_not_guessed_again(table: Path) -> None:
     ("given", "got"),
     [
         ({"content_column": "title"}, "got --content-column title; allowed: body, as for the 2"),
-        ({"label_column": "x"}, "got --label-column x; allowed: label, as for the 2 labels so far"),
+        (
+            {"label_column": "title"},
+            "got --label-column title; allowed: label, as for the 2 labels",
+        ),
         ({"modality": "table"}, "got --modality table; allowed: text"),
     ],
 )

@@ -169,7 +169,7 @@ def test_classes_are_renamed_merged_and_deleted_with_their_labels(store: Store) 
         label(store, {"c": 4}, dog)
 
 
-@pytest.mark.parametrize("name", ["", " \n", "x" * 101, "a\x07b"])
+@pytest.mark.parametrize("name", ["", " \n", "x" * 101, "a\x07b", "evil\u202egpj", "\u2066x"])
 def test_bad_names_are_refused(store: Store, name: str) -> None:
     with pytest.raises(InvalidInput, match=r"be the name of a class: got .* character"):
         store.add_class(name)

@@ -109,6 +109,22 @@ def test_a_table_brings_its_labels_once(tmp_path: Path) -> None:
     studio.stop()
     again = open_studio(table)
     assert again.labels.labelled().places == ()
+    assert again.notes == ()
+    again.stop()
+
+
+def test_labels_that_a_table_gets_later_are_used_and_noted(tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text("x,y,label\n0,0,a\n9,9,b\n1,0,\n8,9,\n5,5,\n")
+    studio = answered(open_studio(table))
+    label(studio, b=[2])
+    studio.stop()
+    table.write_text("x,y,label\n0,0,b\n9,9,b\n1,0,a\n8,9,c\n5,5,\n")
+    again = open_studio(table, notes=["first"])
+    names = {row.id: row.name for row in again.labels.classes()}
+    given = {place: names[row.class_id] for place, row in again.labels.rows().items()}  # type: ignore[index]
+    assert given == {0: "a", 1: "b", 2: "b", 3: "c"}  # what was labelled before stays
+    assert again.notes == ("first", "1 label that the table has by now is used, too")
     again.stop()
 
 

@@ -76,6 +76,7 @@ def open_studio(
     modality: options.Modality = None,
     label_column: LabelColumn = None,
     content_column: options.ContentColumn = None,
+    column: options.Columns = None,
     no_cache: options.NoCache = False,
     device: options.Device = "auto",
 ) -> None:
@@ -98,6 +99,7 @@ def open_studio(
             "modality": modality,
             "label_column": label_column,
             "content_column": content_column,
+            "columns": column,
         },
         use_cache=not no_cache,
         device=device,
@@ -134,6 +136,7 @@ def export(
     modality: options.Modality = None,
     label_column: LabelColumn = None,
     content_column: options.ContentColumn = None,
+    column: options.Columns = None,
     no_cache: options.NoCache = False,
     device: options.Device = "auto",
 ) -> None:
@@ -153,6 +156,7 @@ def export(
             "modality": modality,
             "label_column": label_column,
             "content_column": content_column,
+            "columns": column,
         },
         use_cache=not no_cache,
         device=device,

@@ -39,6 +39,35 @@ def open_menu(page: Any, name: str) -> None:  # noqa: ANN401
     page.wait_for_selector("#dialog[open]")
 
 
+def test_classes_are_renamed_merged_and_deleted(browser: Any, tmp_path: Path) -> None:  # noqa: ANN401
+    write_pictures(tmp_path / "pictures", 12)
+    with served_here(tmp_path / "pictures") as url:
+        page = open_page(browser, url)
+        name_classes(page, "red", "gren", "green", "blue")
+        for place, class_id in ((0, 1), (1, 2), (4, 3), (7, 3), (2, 4)):
+            body = {"items": {str(place): 0}, "class_id": class_id}
+            assert page.evaluate(SEND, ["/api/label", body]) == 200
+        page.wait_for_selector('[title^="green: 2 labelled"]')
+        open_menu(page, "gren")
+        page.get_by_label("Merge into", exact=True).select_option("green")
+        page.get_by_role("button", name="Merge", exact=True).click()
+        page.wait_for_selector(".toast >> text=gren merged into green")
+        page.wait_for_selector('[title^="green: 3 labelled"]')
+        page.wait_for_selector('[title^="gren:"]', state="detached")
+        page.keyboard.press("Control+z")
+        page.wait_for_selector('[title^="gren: 1 labelled"]')
+        page.wait_for_selector('[title^="green: 2 labelled"]')
+        open_menu(page, "blue")
+        page.locator("#dialog input").fill("navy")
+        page.keyboard.press("Enter")
+        page.wait_for_selector('[title^="navy: 1 labelled"]')
+        open_menu(page, "navy")
+        page.locator("#dialog .danger").click()
+        page.wait_for_selector(".toast >> text=navy deleted")
+        page.wait_for_selector('[title^="navy:"]', state="detached")
+        page.context.close()
+
+
 def test_classes_that_somebody_else_changes(browser: Any, tmp_path: Path) -> None:  # noqa: ANN401
     write_pictures(tmp_path / "pictures", 12)
     with served_here(tmp_path / "pictures") as url:

@@ -1,9 +1,12 @@
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from unitail.encoders.encoder import Modality
+from unitail.encoders.encoding import Vectors
 from unitail.errors import InvalidInput
-from unitail.inputs.items import ReadOptions, apply_corrections
+from unitail.inputs.items import LabelledItems, ReadOptions, apply_corrections
 from unitail.inputs.read import read_half_labelled, read_labelled, read_unlabelled
 
 
@@ -113,3 +116,20 @@ def test_rows_of_a_mixed_table_are_compared_by_all_their_cells(tmp_path: Path) -
     also = _write(tmp_path / "sub" / "a.csv", f"file,size,label\n{tmp_path}/sub/../1.txt,1,c\n")
     examples = read_labelled(first, ReadOptions(columns={"file": "text"}), also=[also])
     assert examples.labels == ("b", "b", "c")
+
+
+def test_equal_examples_are_contradictions_only_with_different_labels() -> None:
+    examples = LabelledItems(
+        items=["p", "q", "r", "s", "t"],
+        names=("p", "q", "r", "s", "t"),
+        labels=("a", "a", "b", "b", "a"),
+        modality=Modality.TEXT,
+    )
+    rows = np.array([[1, 2], [1, 2], [3, 4], [5, 6]], dtype=np.float32)
+    places = np.array([0, 1, 2, 4])
+    is_cached = np.zeros(4, bool)
+    assert examples.contradictions(Vectors(features=rows, kept=places, cached=is_cached)) == ()
+    rows[3] = rows[2]
+    assert examples.contradictions(Vectors(features=rows, kept=places, cached=is_cached)) == (
+        "Equal examples with different labels: r (b) = t (a)",
+    )

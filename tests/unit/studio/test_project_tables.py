@@ -13,6 +13,7 @@ from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidConfig, InvalidInput
 from unitail.studio.catalogue import Catalogue
 from unitail.studio.project import Project, ProjectSettings, open_project
+from unitail.studio.store import Store
 
 Cells = Sequence[Sequence[object]]
 ROWS: Cells = [[n * 1.5, n % 3, f"kind {n % 2}"] for n in range(8)]
@@ -91,7 +92,7 @@ def test_how_other_rows_are_written_changes_no_key(
 
 def test_numbers_are_the_same_however_a_program_writes_them(tmp_path: Path) -> None:
     def keys(name: str, cells: list[object]) -> tuple[str, ...]:
-        frame = pandas.DataFrame({"a": cells, "b": [1, 2, 3]})
+        frame = pandas.DataFrame({"a": cells, "b": 1})
         path = tmp_path / name
         frame.to_parquet(path) if path.suffix == ".parquet" else frame.to_csv(path, index=False)
         return Catalogue.read(path).keys
@@ -101,7 +102,8 @@ def test_numbers_are_the_same_however_a_program_writes_them(tmp_path: Path) -> N
     assert keys("three.parquet", [1.5, 20.0, None]) == first
     assert keys("four.csv", ["1.5", "20.001", ""]) != first
     long = ["1234567890123456789012345678901", "1234567890123456789012345678902", "3"]
-    assert len(set(keys("five.csv", list(long)))) == 3
+    first, second, _ = keys("five.csv", list(long))
+    assert keys("six.csv", [*reversed(long)])[1:] == (second, first)  # not "first #2"
 
 
 @pytest.mark.parametrize(
@@ -140,6 +142,11 @@ def test_without_labels_a_new_column_is_used(table: Path) -> None:
     again = reopened(table)
     assert again.settings.columns == dict.fromkeys(("x", "y", "z", "new"), "table")
     assert again.notes == ()
+    texts = [f"this is the long text number {n}" for n in range(8)]
+    write(table, "x y z new text", with_column(with_column(ROWS, range(8)), texts))
+    columns = reopened(table).settings.columns
+    assert columns is not None
+    assert columns["text"] == "text"  # though all of them were "table"
 
 
 def test_new_columns_do_not_change_how_others_are_read(tmp_path: Path) -> None:
@@ -188,6 +195,21 @@ def test_a_label_column_of_another_name_is_no_feature_and_can_be_named(table: Pa
     assert reopened(table).notes == ()
     with pytest.raises(InvalidConfig, match="with another --label-column: got --label-column y"):
         reopened(table, label_column="y")
+
+
+def test_a_column_that_is_used_does_not_become_the_label_column(
+    table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    label_rows(table)  # it has no column of labels
+    closed: list[Store] = []
+
+    def close(store: Store) -> None:
+        closed.append(store)
+
+    monkeypatch.setattr(Store, "close", close)
+    with pytest.raises(InvalidConfig, match="with another --label-column: got --label-column z"):
+        reopened(table, label_column="z")
+    assert len(closed) == 1
 
 
 def test_a_label_column_that_is_not_there_is_refused(table: Path) -> None:
@@ -244,9 +266,12 @@ def test_columns_may_be_chosen_and_stay_chosen(table: Path) -> None:
     write(table, "x y z pic", with_column(ROWS, [f"missing/{n}.png" for n in range(8)]))
     with pytest.raises(InvalidInput, match="leave the column out: --column pic=skip"):
         reopened(table)
-    label_rows(table, columns={"pic": "skip", "z": "text"})
+    label_rows(table, columns={"pic": "skip", "z": "hashing"})
     again = reopened(table)
-    assert again.settings.columns == {"x": "table", "y": "table", "z": "text", "pic": "skip"}
+    assert again.settings.columns == {"x": "table", "y": "table", "z": "hashing", "pic": "skip"}
+    layout = again.catalogue.items.layout
+    assert layout is not None
+    assert layout.contents["z"].encoder == "hashing"
     assert labels(reopened(table, columns={"pic": "skip"})) == BOTH
     with pytest.raises(InvalidConfig) as refused:
         reopened(table, columns={"y": "skip"})

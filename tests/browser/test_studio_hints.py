@@ -131,9 +131,13 @@ def _export_says_what_it_does(page: Any) -> None:  # noqa: ANN401
     option.click()
     page.wait_for_selector(".toast.bad >> text=No")
     page.unroute("**/api/export/csv")
+    held: list[Any] = []
+    page.route("**/api/export/csv", lambda route: held.append(route))  # noqa: PLW0108 - as playwright takes it
+    option.click()
+    page.wait_for_selector("a.option[aria-busy] >> text=writing …")
     with page.expect_download() as download:
-        option.click()
-        page.wait_for_selector("a.option[aria-busy] >> text=writing …")
+        held.pop().continue_()
+    page.unroute("**/api/export/csv")
     assert download.value.suggested_filename == "pictures-answers.csv"
     told = page.locator(".toast", has_text="Downloaded pictures-answers.csv")
     told.wait_for()

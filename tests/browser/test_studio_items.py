@@ -73,6 +73,28 @@ def test_texts_of_a_table(browser: Any, tmp_path: Path) -> None:  # noqa: ANN401
         assert page.locator(".stage .text").inner_text() == texts[4]
 
 
+def test_how_the_rows_of_a_table_were_read(browser: Any, tmp_path: Path) -> None:  # noqa: ANN401
+    table = tmp_path / "rows.csv"
+    table.write_text("size;price\n1;1,50\n2;2,50\n3;3,5\n")
+    with served_here(table, notes=["'label <b>2</b>' is new"]) as url:
+        page = open_page(browser, url)
+        page.get_by_role("button", name="2 notes").click()
+        page.wait_for_selector("#dialog >> text='label <b>2</b>' is new.")
+        page.wait_for_selector("#dialog >> text=in the numbers of 'price' are decimal points.")
+        page.keyboard.press("Escape")
+        page.set_viewport_size({"width": 390, "height": 700})
+        assert page.locator("#notes").is_hidden()
+        page.locator("#open-side").click()
+        page.get_by_role("button", name="How the items were read").click()
+        page.wait_for_selector("#dialog[open] >> text=decimal points.")
+        page.context.close()
+    table.write_text("size;price\n1;1\n2;2\n3;3\n")
+    with served_here(table) as url:
+        page = open_page(browser, url)
+        assert page.locator("#notes, #side-noted").evaluate_all("all => all.every((x) => x.hidden)")
+        page.context.close()
+
+
 def test_long_and_foreign_texts_and_classes_that_are_digits(browser: Any, tmp_path: Path) -> None:  # noqa: ANN401
     table = tmp_path / "texts.csv"
     texts = ["a" * 500, "א" * 3 + " b.", *("ab " * n for n in range(1, 40))]

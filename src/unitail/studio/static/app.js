@@ -3,7 +3,7 @@
 import { failed, redo, reload, undo } from "./actions.js";
 import { forget, forgetAll } from "./card.js";
 import * as detail from "./detail.js";
-import { askExport, showAccuracy, showFiles, showKeys } from "./dialogs.js";
+import { askExport, showAccuracy, showFiles, showKeys, showNotes } from "./dialogs.js";
 import { $, counted, fill, h, icon, isNarrow, percent, say, toast } from "./dom.js";
 import { clear, draw, measure, remove, toTop } from "./grid.js";
 import { guide } from "./guide.js";
@@ -91,6 +91,8 @@ function status() {
     ? [icon("warn"), h("span", { class: "wide" }, trouble ? "Encoding stopped" : "The table changed")]
     : [icon("warn"), h("span", {}, wrong.toLocaleString("en"), h("span", { class: "wide" }, ` ${noun}${wrong === 1 ? "" : "s"} to look at`))]);
   $("files").ariaLabel = $("files").textContent; // in a narrow window, too
+  $("notes").hidden = $("side-noted").hidden = !state.notes.length;
+  say($("notes"), counted(state.notes.length, "note"));
   accuracy();
 }
 
@@ -243,7 +245,7 @@ function wire() {
   wireSearch();
   wireKeys();
   $("undo").onclick = undo;
-  for (const [name, action] of [["redo", redo], ["help", showKeys], ["theme", turnTheme]])
+  for (const [name, action] of [["redo", redo], ["help", showKeys], ["theme", turnTheme], ["notes", showNotes]])
     for (const button of document.querySelectorAll(`#${name}, #side-${name}`)) button.onclick = action;
   $("export").onclick = askExport;
   $("accuracy").onclick = showAccuracy;

@@ -180,6 +180,13 @@ export function showAccuracy() {
   );
 }
 
+export const showNotes = () =>
+  ask(
+    "How the items were read",
+    h("ul", { class: "plain" }, state.notes.map((note) => h("li", { dir: "auto" }, `${note}.`))),
+    buttons(button("", "Close", "primary")),
+  );
+
 export function showFiles() {
   const { failures, changed, trouble, missing_items: gone, missing_sentence: sentence, source } = state.progress;
   const altered = changed.filter((place) => !failureOf(place));

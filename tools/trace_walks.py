@@ -3,15 +3,17 @@
     python tools/trace_walks.py [--files]
 
 A "walk" is what a reader has to follow to understand a task. Each task runs twice, at the smallest
-sensible size, and the second run is counted: calls of named Python functions under src/unitail.
-ARCHITECTURE.md states the numbers. A second count excludes features that the first version did not
-have (`LATER`) and all that they call, so it can be compared with the first version.
+sensible size, and the second run is counted: calls of named Python functions under src/unitail, in
+threads that the task starts as well. ARCHITECTURE.md states the numbers. A second count excludes
+features that the first version did not have (`LATER`) and all that they call, so it can be compared
+with the first version.
 """
 
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterable
-from contextlib import redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
@@ -49,24 +51,23 @@ shots = [1]
 queries = 2
 """
 LATER = {
-    "columns on one scale, missing values": (
-        "estimator/scaling.py",
-        "encoders/table_view.py",
-    ),
+    "columns on one scale, missing values": ("estimator/scaling.py",),
+    "steps and weights of columns": ("encoders/table_view.py",),
     "regressions weighed by evidence": ("relational/weighing.py",),
     "supports of any number of rows": (
         "learners/large_hypothesis.py:read_large",
         "estimator/fitted.py:takes_large",
     ),
     "weights of rows and classes, pools": (
-        "estimator/rows.py:weighted_rows",
+        "estimator/rows.py:Rows.weighing",
         "estimator/settings.py:_read_weights",
         "inputs/read.py:read_pool",
+        "training/data.py:draw_pool",
     ),
     "why an answer is as it is, examples near to it": (
         "workflows/answers.py:explain",
         "workflows/answers.py:with_nearest",
-        "workflows/html_report/previews.py:ExamplesPanel.near_as_html",
+        "workflows/html_report/previews.py:ExamplesPanel",
     ),
     "sorting files, corrections, scores of what has a label": (
         "cli/predict.py:Sorting",
@@ -99,22 +100,24 @@ class Walk:
     functions: set[CodeType] = field(default_factory=set)
     alike: set[CodeType] = field(default_factory=set)
     """Those that are called for features of the first version."""
-    _later: FrameType | None = None
-    """The frame of a later feature's call in progress."""
+    _later: dict[int, FrameType] = field(default_factory=dict)
+    """By thread: the frame of a later feature's call in progress."""
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def count(self, frame: FrameType, event: str, _: object) -> None:
         """Record a call; lambdas and comprehensions count as part of their function."""
-        code = frame.f_code
-        if event == "return" and frame is self._later:
-            self._later = None
+        thread, code = threading.get_ident(), frame.f_code
+        if event == "return" and frame is self._later.get(thread):
+            del self._later[thread]
         if event != "call" or code.co_name[0] == "<" or not is_own(code):
             return
-        self.calls += 1
-        self.functions.add(code)
-        if self._later is None and is_later(code):
-            self._later = frame
-        if self._later is None:
-            self.alike.add(code)
+        if thread not in self._later and is_later(code):
+            self._later[thread] = frame
+        with self._lock:
+            self.calls += 1
+            self.functions.add(code)
+            if thread not in self._later:
+                self.alike.add(code)
 
 
 def is_own(code: CodeType) -> bool:
@@ -147,17 +150,19 @@ def walk(task: Callable[[], object]) -> Walk:
 def follow(task: Callable[[], object]) -> tuple[Walk, Any]:
     """Run a task once and record its calls; return them and its result."""
     taken = Walk()
+    threading.setprofile(taken.count)  # of threads that start from now on
     sys.setprofile(taken.count)
     try:
         result = task()
     finally:
         sys.setprofile(None)
+        threading.setprofile(None)
     return taken, result
 
 
 def command(*arguments: object) -> None:
     """Run the `unitail` command in this process, without output."""
-    with redirect_stdout(StringIO()):
+    with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
         app([str(argument) for argument in arguments], standalone_mode=False)
 
 
@@ -201,10 +206,11 @@ def main() -> None:
     """Print a table; with --files, also the files of each walk, in brackets if added later."""
     with tempfile.TemporaryDirectory() as folder:
         taken = walks(Path(folder))
-    print("| walk | calls | functions | files | files, alike |\n|---|--:|--:|--:|--:|")
+    print("| walk | calls | functions | alike | files | alike |\n|---|--:|--:|--:|--:|--:|")
     for name, one in taken.items():
         crossed, before = files(one.functions), files(one.alike)
-        print(f"| {name} | {one.calls:,} | {len(one.functions)} | {len(crossed)} | {len(before)} |")
+        counts = len(one.functions), len(one.alike), len(crossed), len(before)
+        print(f"| {name} | {one.calls:,} | {' | '.join(map(str, counts))} |")
         if "--files" in sys.argv:
             print("   ", " ".join(each if each in before else f"({each})" for each in crossed))
 

@@ -3,6 +3,9 @@
 import json
 import re
 import runpy
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +15,7 @@ import unitail.errors
 from unitail.estimator.rows import Rows
 from unitail.estimator.scaling import Scaling, read_scale
 from unitail.processes import choose_device
+from unitail.wording import some
 
 ROWS = Rows(np.ones((4, 2)), np.array([0, 0, 1, 1]), 2)
 TOOL = runpy.run_path(str(Path(__file__).parents[2] / "tools" / "trace_walks.py"))
@@ -39,6 +43,31 @@ def test_what_came_later_is_left_out_with_all_that_it_calls() -> None:
     assert TOOL["files"](taken.alike) == ["processes.py"]
 
 
+def test_threads_of_a_task_count_each_with_its_own_later_features(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(TOOL["LATER"], "lists in sentences", ("wording.py:some",))
+    entered, left = threading.Event(), threading.Event()
+
+    def names() -> Iterator[str]:
+        entered.set()
+        assert left.wait(60)
+        yield "the other thread has called its function"
+
+    def meanwhile() -> None:
+        assert entered.wait(60)
+        choose_device("cpu")
+        left.set()
+
+    def task() -> None:
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(lambda each: each(), (lambda: some(names()), meanwhile)))
+
+    taken, _ = TOOL["follow"](task)
+    assert TOOL["files"](taken.functions) == ["processes.py", "wording.py"]
+    assert TOOL["files"](taken.alike) == ["processes.py"]
+
+
 def test_what_came_later_is_still_there() -> None:
     package = Path(TOOL["PACKAGE"])
     for start in (start for starts in TOOL["LATER"].values() for start in starts):
@@ -59,5 +88,6 @@ def test_the_walks_go_where_their_names_say(tmp_path: Path) -> None:
     assert {"cli/main.py", "workflows/predict.py"} <= command
     *_, before = (set(TOOL["files"](each.alike)) for each in taken)
     assert {"relational/influence.py", "estimator/influence.py"} <= command - before
+    assert "workflows/html_report/previews.py" in before, "cards are drawn in threads"
     assert not any(file.startswith("engines/") for file in command), "only workers need engines"
     assert (tmp_path / "report.html").exists()

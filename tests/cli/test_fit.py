@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 from typer.testing import CliRunner, Result
 
@@ -21,6 +22,10 @@ from unitail.errors import (
     UserError,
 )
 from unitail.inputs import encode, input_encoder
+from unitail.learners import checkpoint
+from unitail.learners.checkpoint import save_model
+from unitail.relational.config import PRESETS
+from unitail.relational.model import Relational
 
 COLOURS = {"red": (200, 0, 0), "blue": (0, 0, 200)}
 
@@ -230,3 +235,37 @@ def test_a_pool_is_read_with_the_examples_now_or_later(
     assert "got --pool and --joint; allowed: one of them" in _error(
         InvalidConfig, "predict", examples, files, *beside, "--joint"
     )
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("predict", "EXAMPLES", "FILES"),
+        ("predict", "EXAMPLES", "FILES", "--why"),
+        ("predict", "EXAMPLES", "ADDRESS", "--out", "FOLDER"),
+        ("predict", "EXAMPLES", "FILES", "--pool", "FILES"),
+        ("fit", "EXAMPLES", "--save", "FOLDER"),
+        ("evaluate", "EXAMPLES", "--splits", "2"),
+    ],
+    ids=" ".join,
+)
+def test_a_command_loads_the_model_of_a_folder_once(
+    command: tuple[str, ...],
+    tables: tuple[Path, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = save_model(Relational(PRESETS["tiny"], seed=1), tmp_path / "model")
+    loaded: list[Path] = []
+    load_file = checkpoint.load_file
+
+    def counting(path: Path) -> dict[str, torch.Tensor]:
+        loaded.append(path)
+        return load_file(path)
+
+    monkeypatch.setattr(checkpoint, "load_file", counting)
+    names = {"EXAMPLES": tables[0], "FILES": tables[1], "ADDRESS": f"file://{tables[1]}"}
+    arguments = [{**names, "FOLDER": tmp_path / "out"}.get(each, each) for each in command]
+    result = _run(*arguments, "--model", model, "--device", "cpu")
+    assert result.exit_code == 0, result.output
+    assert loaded == [model / checkpoint.WEIGHTS_FILE]

@@ -1,7 +1,6 @@
 """Run `unitail evaluate`."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
@@ -76,7 +75,7 @@ def run(
 def _estimate(data: OwnData, options: ClassifierOptions, *, splits: int, seed: int) -> OwnCurve:
     """Estimate the learning curve under a progress bar."""
     where = choose_device(options.device)
-    ours = our_learner(data.made_by, replace(options, device=str(where)))
+    ours = our_learner(data.made_by, options)
     simple = (LEARNERS["linear_probe_tuned"], LEARNERS["proto_head_centred"])
     learners = {OURS: ours, **{entry.label: entry.build(str(where)) for entry in simple}}
     with bar("splits") as on_progress:

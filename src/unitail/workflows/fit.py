@@ -4,6 +4,7 @@ import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -40,9 +41,9 @@ from unitail.inputs.encode import (
 from unitail.inputs.input_encoder import AUTO, InputEncoder, ItemEncoder, MixedEncoder
 from unitail.inputs.items import Items, LabelledItems, ReadOptions
 from unitail.inputs.read import read_labelled
-from unitail.learners.checkpoint import is_model
+from unitail.learners.checkpoint import is_model, load_model
 from unitail.learners.pretrained import DEFAULT, SHIPPED_DRAWS
-from unitail.nn.episode_model import Visibility
+from unitail.nn.episode_model import AnyModel, Visibility
 from unitail.progress import OnProgress
 from unitail.wording import shown
 
@@ -117,6 +118,11 @@ class ClassifierOptions:
             class_shares="balanced" if self.balanced else None,
         )
 
+    @cached_property
+    def loaded_model(self) -> AnyModel | str:
+        """The model of a folder, which is loaded once; the name of a shipped model."""
+        return self.model if self.model in SHIPPED_DRAWS else load_model(self.model)
+
     def encoder_for(self, examples: LabelledItems) -> InputEncoder:
         """Return the encoder for items like the examples."""
         name = self.encoder or AUTO
@@ -133,7 +139,7 @@ class ClassifierOptions:
         way, and answers mixed tables part by part. `unitail evaluate` measures this classifier.
         """
         return TailClassifier(
-            self.model,
+            self.loaded_model,
             visibility="joint" if self.joint else "auto",
             class_shares="balanced" if self.balanced else None,
             device=self.device,
@@ -206,6 +212,7 @@ def fit_files(
     saved: TailClassifier | None = None,
     pool: Items | None = None,
     queries: Items | None = None,
+    why: bool = False,
     cache: FeatureCache | None = None,
     on_progress: OnProgress | None = None,
 ) -> FittedFiles:
@@ -213,10 +220,11 @@ def fit_files(
 
     `saved`, a fitted classifier, replaces the options and is extended by the pool; `examples` are
     then what `remembered_examples` returns. `queries` are encoded together with the examples, so
-    that what occurs among both is encoded once; `answer_files` answers them.
+    that what occurs among both is encoded once; `answer_files` answers them, and explains the
+    answers if `why`.
     """
     classifier = saved or options.classifier()
-    check_model(classifier, options, queries=queries, pool=pool)
+    check_model(classifier, options, queries=queries, pool=pool, why=why)
     encoder = options.encoder_for(examples) if saved is None else saved.kept_examples().encoder
     assert encoder is not None
     given = {Among.EXAMPLES: examples, Among.FILES: queries, Among.POOL: pool}

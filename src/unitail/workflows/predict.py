@@ -17,7 +17,7 @@ from unitail.inputs.items import Items, LabelledItems
 from unitail.nn.episode_model import Visibility
 from unitail.progress import OnProgress
 from unitail.workflows.answers import Answer, Answers, Example, explain, with_nearest
-from unitail.workflows.fit import BY_DEFAULT, ClassifierOptions, FittedFiles, check_model, fit_files
+from unitail.workflows.fit import BY_DEFAULT, ClassifierOptions, FittedFiles, fit_files
 
 AT_ONCE = 4096
 """Rows per batch of independent answers; progress is reported after each batch."""
@@ -58,14 +58,13 @@ def predict_files(
 ) -> Answers:
     """Answer all readable queries from all readable examples: `fit_files`, then `answer_files`."""
     _check_same_kind(examples, queries)
-    if wanted.why:
-        check_model(saved or options.classifier(), options, why=True)
     fitted = fit_files(
         examples,
         options,
         saved=saved,
         pool=pool,
         queries=queries,
+        why=wanted.why,
         cache=cache,
         on_progress=on_progress,
     )

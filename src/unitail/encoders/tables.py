@@ -219,7 +219,7 @@ class TableEncoder:
             return ()
         return (
             f"Most values of {some(map(repr, beyond))} lie outside the range of the examples, where"
-            f" they may mislead; to leave a column out: --column {beyond[0]}=skip",
+            f" they may mislead{_how_to('leave a column out', beyond[0], 'skip')}",
         )
 
     def to_dict(self) -> dict[str, Any]:

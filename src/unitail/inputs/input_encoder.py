@@ -14,7 +14,7 @@ from unitail.encoders.registry import make_encoder
 from unitail.encoders.tables import TableEncoder, not_used
 from unitail.errors import InvalidCheckpoint, UserError, optional
 from unitail.inputs.cells import with_reading
-from unitail.inputs.recognise import listed
+from unitail.inputs.recognise import is_frame, listed
 from unitail.wording import numbered
 
 AUTO = "auto"
@@ -105,6 +105,14 @@ class TablePart:
         assert self.centre is not None
         return np.where(np.isnan(block), self.centre, block) * (size / (self.size or np.inf))
 
+    def notes_on(self, examples: Any, queries: Any) -> tuple[str, ...]:  # noqa: ANN401 - DataFrames
+        """Return the encoder's notes on these tables; for cells of items, with their column."""
+        if isinstance(self.encoder, TableEncoder):
+            return self.encoder.notes_on(examples, queries)
+        cells = [frame[self.column] for frame in (examples, queries) if is_frame(frame)]
+        notes = self.encoder.notes_on([cell for column in cells for cell in column])
+        return tuple(f"{self.column!r}: {note}" for note in notes)
+
     def __str__(self) -> str:
         if isinstance(self.encoder, TableEncoder):
             return f"{numbered(len(self.encoder.columns), 'column')} of numbers and categories"
@@ -170,8 +178,8 @@ class MixedEncoder:
         return (intro + ", ".join(map(str, self.parts)), *dropped)
 
     def notes_on(self, examples: Any, queries: Any = None) -> tuple[str, ...]:  # noqa: ANN401 - DataFrames
-        """Return notes on the columns of numbers; see `TableEncoder.notes_on`."""
-        return () if self.cells is None else self.cells.notes_on(examples, queries)
+        """Return the notes of all parts; either table may be missing or empty."""
+        return tuple(note for part in self.parts for note in part.notes_on(examples, queries))
 
     def join(self, blocks: Sequence[NDArray[np.float32]], num_examples: int) -> NDArray[np.float32]:
         """Concatenate the vectors of all parts, (n, K); an unfitted encoder fits on the first rows.

@@ -7,9 +7,16 @@ import pandas
 import pytest
 
 from helpers.letters import Letters
+from unitail.encoders.tables import TableEncoder
 from unitail.errors import InvalidCheckpoint
 from unitail.inputs.encode import choose_encoder, fit_layout, vectors_of
-from unitail.inputs.input_encoder import ItemEncoder, describe_encoder, restore_encoder
+from unitail.inputs.input_encoder import (
+    ItemEncoder,
+    MixedEncoder,
+    TablePart,
+    describe_encoder,
+    restore_encoder,
+)
 from unitail.inputs.read import read_labelled, read_unlabelled
 
 pytestmark = pytest.mark.usefixtures("cache")
@@ -75,7 +82,7 @@ def test_columns_beyond_the_examples_are_named(tmp_path: Path, text: str) -> Non
     items = read_unlabelled([asked], like=examples).items
     [note] = encoder.notes_on(examples.items, items)
     assert note.startswith("Most values of 'when' lie outside the range of the examples")
-    assert note.endswith("--column when=skip")
+    assert note.endswith("--column when=skip, in Python encoder={'when': 'skip'}")
     assert not encoder.notes_on(examples.items, items.iloc[:2])
     assert not encoder.notes_on(examples.items.iloc[:0], items)
     assert not encoder.notes_on(examples.items)
@@ -91,3 +98,21 @@ def test_cut_texts_are_mentioned_in_a_note() -> None:
     assert encoder.notes_on(["a b c", Path("a b c d")]) == ()
     letters.max_words = None
     assert encoder.notes_on(["a b c d"]) == ()
+
+
+def test_cut_texts_in_a_column_of_a_table_are_mentioned_with_its_name() -> None:
+    letters = Letters()
+    letters.max_words = 3
+    examples = pandas.DataFrame({"size": [0.0, 2.0], "review": ["a b c d", None]})
+    queries = pandas.DataFrame({"size": [9.0, 9.0], "review": ["a b", "a b c d e"]})
+    cells = TableEncoder().fit(examples[["size"]])
+    texts = ItemEncoder(encoder=letters, named=False)
+    encoder = MixedEncoder([TablePart(cells, None), TablePart(texts, "review")])
+    beyond, cut = encoder.notes_on(examples, queries)
+    assert beyond.startswith("Most values of 'size' lie outside the range of the examples")
+    assert cut == "'review': 2 texts read up to word 3 at most"
+    assert encoder.notes_on(examples) == ("'review': 1 text read up to word 3 at most",)
+    for no_examples in ((), examples.iloc[:0]):  # those of a saved classifier
+        assert encoder.notes_on(no_examples, queries) == encoder.notes_on(examples)
+    letters.max_words = None
+    assert encoder.notes_on(examples, queries) == (beyond,)

@@ -28,9 +28,10 @@ from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
 
 from unitail.randomness import stream
-from unitail.training.data import build_sources, draw_batch
+from unitail.training.data import build_sources
 from unitail.training.processes import Processes
 from unitail.training.recipe import Recipe, recipe_from_table
+from unitail.training.step import draw_batch
 from unitail.training.trainer import Trainer
 
 PEAK_SIZE, SMALL_SIZE = 8192, 128

@@ -32,10 +32,11 @@ from unitail.relational.config import RelationalConfig
 from unitail.relational.model import Relational
 from unitail.relational.weighing import Evidence
 from unitail.tasks.batches import EpisodeSource
-from unitail.training.data import Sources, build_sources, draw_pool, draw_visibility
+from unitail.training.data import Sources, build_sources
 from unitail.training.processes import Processes
 from unitail.training.recipe import Recipe, read_recipe
 from unitail.training.run_folder import RECIPE_FILE, RunRecord
+from unitail.training.step import draw_pool, draw_visibility
 from unitail.training.validation import Validator
 
 MAX_QUERIES = 40

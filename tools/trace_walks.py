@@ -62,7 +62,7 @@ LATER = {
         "estimator/rows.py:Rows.weighing",
         "estimator/settings.py:_read_weights",
         "inputs/read.py:read_pool",
-        "training/data.py:draw_pool",
+        "training/step.py:draw_pool",
     ),
     "why an answer is as it is, examples near to it": (
         "workflows/answers.py:explain",

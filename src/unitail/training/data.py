@@ -1,24 +1,16 @@
-"""Training and validation data: build the sources of a recipe, and draw batches from them."""
+"""Training and validation data: build the sources of a recipe."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field
 from pathlib import Path
-
-import torch
-from torch import Tensor
 
 from unitail.banks.bank import FeatureBank, bank_matches, named_banks
 from unitail.banks.splits import check_disjoint, drop_shared_rows, split_classes
 from unitail.banks.table import FeatureTable
 from unitail.errors import InvalidConfig, UserError
-from unitail.framework.episode import Episode
-from unitail.nn.episode_model import AnyModel, EpisodeDraw, Visibility
-from unitail.nn.slot_model import SlotModel
-from unitail.randomness import draw_between, draw_uniform, pick
 from unitail.tasks.augmentation import Disguised
 from unitail.tasks.bank_episodes import BankEpisodes
-from unitail.tasks.batches import Batch, EpisodeSource, MixedSource
+from unitail.tasks.batches import EpisodeSource, MixedSource
 from unitail.training.recipe import BankChoice, Recipe
 
 
@@ -48,56 +40,6 @@ def build_sources(recipe: Recipe, banks: Path | None) -> Sources:
             training.append(source)
     mixed = MixedSource(tuple(training), recipe.source_weights)
     return Sources(mixed, validation or mixed, data)
-
-
-def draw_batch(
-    batch: Batch,
-    model: AnyModel,
-    generator: torch.Generator,
-    shard: slice,
-    active_slots: int | None = None,
-) -> tuple[Episode, EpisodeDraw]:
-    """Draw the episodes of a shard, and the model's random draw for them.
-
-    The draw is made for the whole batch, so it does not depend on the number of processes.
-    """
-    episode, shape = batch.sample(generator, shard), batch.shape
-    draw_for = model.draw_for
-    if isinstance(model, SlotModel):  # a growing dictionary has fewer slots at first
-        draw_for = partial(model.draw_for, active_slots=active_slots)
-    draw: EpisodeDraw = draw_for(
-        episodes=shape.episodes,
-        ways=shape.ways,
-        feature_dim=shape.feature_dim,
-        generator=generator,
-    )
-    return episode, draw.select(shard)
-
-
-def draw_visibility(
-    visibilities: Sequence[Visibility], generator: torch.Generator
-) -> Visibility | None:
-    """Draw the visibility of a batch; None, the model's default, if the list is empty."""
-    return pick(visibilities, generator) if visibilities else None
-
-
-def draw_pool(
-    episode: Episode, share: float, generator: torch.Generator
-) -> tuple[Episode, Tensor | None]:
-    """In this share of batches, split off some queries as an unlabelled pool (B, u, d_T).
-
-    Return the remaining episode and the pool, or the whole episode and None. Queries come in random
-    order, so the first ones are taken; at least one query remains.
-    """
-    if draw_uniform(generator) >= share:
-        return episode, None
-    query = episode.query
-    assert query.class_indices is not None, "sources sample labelled queries"
-    count = draw_between((1, max(1, query.num_query - 1)), generator)
-    remaining = replace(
-        query, features=query.features[:, count:], class_indices=query.class_indices[:, count:]
-    )
-    return replace(episode, query=remaining), query.features[:, :count]
 
 
 def _split_banks(

@@ -1,6 +1,9 @@
 """One training step: sample, forward, loss, backward, clip, update."""
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -8,12 +11,12 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from unitail.framework.episode import Query
-from unitail.nn.episode_model import AnyModel, Visibility
-from unitail.randomness import stream
-from unitail.tasks.batches import BatchShape, EpisodeSource
+from unitail.framework.episode import Episode, Query
+from unitail.nn.episode_model import AnyModel, EpisodeDraw, Visibility
+from unitail.nn.slot_model import SlotModel
+from unitail.randomness import draw_between, draw_uniform, pick, stream
+from unitail.tasks.batches import Batch, BatchShape, EpisodeSource
 from unitail.training.config import MatmulDtype, OptimiserKind, TrainingConfig
-from unitail.training.data import draw_batch, draw_pool, draw_visibility
 from unitail.training.processes import Processes
 from unitail.training.recipe import Recipe
 from unitail.training.schedules import active_slots, learning_rate
@@ -71,6 +74,56 @@ class TrainingStep:
             return nullcontext()
         kernels = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
         return sdpa_kernel(kernels)
+
+
+def draw_batch(
+    batch: Batch,
+    model: AnyModel,
+    generator: torch.Generator,
+    shard: slice,
+    active_slots: int | None = None,
+) -> tuple[Episode, EpisodeDraw]:
+    """Draw the episodes of a shard, and the model's random draw for them.
+
+    The draw is made for the whole batch, so it does not depend on the number of processes.
+    """
+    episode, shape = batch.sample(generator, shard), batch.shape
+    draw_for = model.draw_for
+    if isinstance(model, SlotModel):  # a growing dictionary has fewer slots at first
+        draw_for = partial(model.draw_for, active_slots=active_slots)
+    draw: EpisodeDraw = draw_for(
+        episodes=shape.episodes,
+        ways=shape.ways,
+        feature_dim=shape.feature_dim,
+        generator=generator,
+    )
+    return episode, draw.select(shard)
+
+
+def draw_visibility(
+    visibilities: Sequence[Visibility], generator: torch.Generator
+) -> Visibility | None:
+    """Draw the visibility of a batch; None, the model's default, if the list is empty."""
+    return pick(visibilities, generator) if visibilities else None
+
+
+def draw_pool(
+    episode: Episode, share: float, generator: torch.Generator
+) -> tuple[Episode, Tensor | None]:
+    """In this share of batches, split off some queries as an unlabelled pool (B, u, d_T).
+
+    Return the remaining episode and the pool, or the whole episode and None. Queries come in random
+    order, so the first ones are taken; at least one query remains.
+    """
+    if draw_uniform(generator) >= share:
+        return episode, None
+    query = episode.query
+    assert query.class_indices is not None, "sources sample labelled queries"
+    count = draw_between((1, max(1, query.num_query - 1)), generator)
+    remaining = replace(
+        query, features=query.features[:, count:], class_indices=query.class_indices[:, count:]
+    )
+    return replace(episode, query=remaining), query.features[:, :count]
 
 
 def query_loss(scores: Tensor, query: Query) -> Tensor:

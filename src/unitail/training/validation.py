@@ -16,9 +16,9 @@ from unitail.framework.task import accuracy, log_loss
 from unitail.nn.episode_model import AnyModel, EpisodeDraw
 from unitail.randomness import stream
 from unitail.tasks.batches import EpisodeRanges, EpisodeSource
-from unitail.training.data import draw_batch
 from unitail.training.processes import Processes
 from unitail.training.recipe import Recipe
+from unitail.training.step import draw_batch
 
 
 class Validator:

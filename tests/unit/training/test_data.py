@@ -3,17 +3,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from helpers.banks import manifest_of
-from helpers.builders import random_episode
 from helpers.short_runs import TABLE
 from unitail.banks.writer import BankWriter
 from unitail.errors import InvalidConfig, UserError
-from unitail.nn.episode_model import Visibility
 from unitail.randomness import stream
 from unitail.tasks.batches import EpisodeRanges, EpisodeSource
-from unitail.training.data import build_sources, draw_pool, draw_visibility
+from unitail.training.data import build_sources
 from unitail.training.recipe import Recipe, recipe_from_table
 
 CLASSES, ROWS = 6, 5
@@ -102,32 +99,3 @@ def test_a_broken_bank_that_is_not_asked_for_does_no_harm(tmp_path: Path) -> Non
     write_bank(tmp_path, "broken")
     (tmp_path / "toy" / "broken" / "labels.npy").write_bytes(b"")
     assert build_sources(recipe(banks=["toy/a"]), tmp_path).data
-
-
-def test_each_step_draws_one_of_the_visibilities() -> None:
-    both = (Visibility.ISOLATED, Visibility.JOINT)
-    drawn = [draw_visibility(both, stream(0, step)) for step in range(200)]
-    assert 60 < drawn.count(Visibility.JOINT) < 140
-    assert drawn.count(None) == 0
-
-
-def test_with_nothing_to_choose_from_the_model_decides() -> None:
-    assert draw_visibility((), stream(0)) is None
-
-
-def test_queries_become_a_pool_in_some_batches_and_some_are_always_left() -> None:
-    episode = random_episode(queries=4)
-    drawn = [draw_pool(episode, 0.5, stream(seed)) for seed in range(60)]
-    sizes = [0 if pool is None else pool.shape[1] for _, pool in drawn]
-    assert set(sizes) == {0, 1, 2, 3}
-    for asked, pool in drawn:
-        rows = [asked.query.features] if pool is None else [pool, asked.query.features]
-        assert torch.equal(torch.cat(rows, dim=1), episode.query.features)
-        start = 0 if pool is None else pool.shape[1]
-        assert torch.equal(asked.query.class_indices, episode.query.class_indices[:, start:])
-        assert asked.support is episode.support
-
-
-def test_no_pool_is_drawn_where_none_is_asked_for() -> None:
-    episode = random_episode(queries=4)
-    assert all(draw_pool(episode, 0.0, stream(seed)) == (episode, None) for seed in range(20))

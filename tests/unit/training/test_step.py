@@ -5,14 +5,23 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from helpers.builders import random_episode
 from helpers.short_runs import short_recipe
 from unitail.framework.episode import Query
 from unitail.learners.registry import build_model
+from unitail.nn.episode_model import Visibility
+from unitail.randomness import stream
 from unitail.training.config import OptimiserKind, TrainingConfig
 from unitail.training.data import build_sources
 from unitail.training.processes import Processes
 from unitail.training.schedules import learning_rate
-from unitail.training.step import TrainingStep, make_optimiser, query_loss
+from unitail.training.step import (
+    TrainingStep,
+    draw_pool,
+    draw_visibility,
+    make_optimiser,
+    query_loss,
+)
 
 
 def test_guessing_costs_the_logarithm_of_the_classes() -> None:
@@ -81,3 +90,32 @@ def test_moments_decay_as_the_recipe_and_the_paper_of_adam_say(
         weight *= 1 - rate * decay
         weight -= rate * (m / (1 - 0.9**turn)) / math.sqrt(v / (1 - 0.7**turn))
         assert layer.weight.item() == pytest.approx(weight, rel=1e-6)
+
+
+def test_each_step_draws_one_of_the_visibilities() -> None:
+    both = (Visibility.ISOLATED, Visibility.JOINT)
+    drawn = [draw_visibility(both, stream(0, step)) for step in range(200)]
+    assert 60 < drawn.count(Visibility.JOINT) < 140
+    assert drawn.count(None) == 0
+
+
+def test_with_nothing_to_choose_from_the_model_decides() -> None:
+    assert draw_visibility((), stream(0)) is None
+
+
+def test_queries_become_a_pool_in_some_batches_and_some_are_always_left() -> None:
+    episode = random_episode(queries=4)
+    drawn = [draw_pool(episode, 0.5, stream(seed)) for seed in range(60)]
+    sizes = [0 if pool is None else pool.shape[1] for _, pool in drawn]
+    assert set(sizes) == {0, 1, 2, 3}
+    for asked, pool in drawn:
+        rows = [asked.query.features] if pool is None else [pool, asked.query.features]
+        assert torch.equal(torch.cat(rows, dim=1), episode.query.features)
+        start = 0 if pool is None else pool.shape[1]
+        assert torch.equal(asked.query.class_indices, episode.query.class_indices[:, start:])
+        assert asked.support is episode.support
+
+
+def test_no_pool_is_drawn_where_none_is_asked_for() -> None:
+    episode = random_episode(queries=4)
+    assert all(draw_pool(episode, 0.0, stream(seed)) == (episode, None) for seed in range(20))

@@ -12,9 +12,14 @@ from torch import Tensor
 from unitail.banks.table import FeatureTable
 from unitail.errors import UserError
 from unitail.framework.episode import check_finite
-from unitail.tasks.assemble import class_major, distinct_places, random_order
+from unitail.tasks.assemble import (
+    class_major,
+    distinct_places,
+    draw_candidates,
+    max_candidates,
+    random_order,
+)
 from unitail.tasks.batches import BatchShape, QueryShares
-from unitail.tasks.query_shares import draw_candidates, max_candidates
 
 CHUNK_ROWS = 2**14
 """Rows copied to a device at a time, which bounds the host memory in use."""

@@ -18,9 +18,9 @@ from unitail.errors import UserError
 from unitail.framework.episode import Episode
 from unitail.randomness import stream
 from unitail.tasks import assemble
+from unitail.tasks.assemble import MAX_SHARE_RATIO
 from unitail.tasks.bank_episodes import BankEpisodes
 from unitail.tasks.batches import EpisodeRanges, QueryShares
-from unitail.tasks.query_shares import MAX_SHARE_RATIO
 
 RANGES = EpisodeRanges.fixed(ways=3, shots=2, queries=2, episodes=50)
 RANDOM = QueryShares.RANDOM

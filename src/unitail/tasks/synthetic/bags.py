@@ -20,9 +20,8 @@ from torch import Tensor
 
 from unitail.errors import require
 from unitail.randomness import PerEpisode, pick
-from unitail.tasks.assemble import take
+from unitail.tasks.assemble import draw_classes, take
 from unitail.tasks.batches import BatchShape, EpisodeRanges
-from unitail.tasks.query_shares import draw_classes
 from unitail.tasks.synthetic.laws import SyntheticBatch, check_range, check_sizes
 
 MAX_RARITY = 1.2

@@ -12,9 +12,8 @@ from unitail.framework.episode import Episode
 from unitail.framework.statistics import MeanInterval
 from unitail.framework.task import Loss, zero_one_loss
 from unitail.randomness import PerEpisode, pick, stream
-from unitail.tasks.assemble import split_rows, take
+from unitail.tasks.assemble import draw_classes, split_rows, take
 from unitail.tasks.batches import BatchShape, EpisodeRanges, check_counts
-from unitail.tasks.query_shares import draw_classes
 from unitail.tasks.synthetic.laws import SyntheticBatch, check_range, check_sizes, noise_size
 
 BAYES_SAMPLES = 200_000

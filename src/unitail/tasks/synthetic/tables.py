@@ -31,9 +31,8 @@ from unitail.randomness import (
     draw_uniform,
     pick,
 )
-from unitail.tasks.assemble import take
+from unitail.tasks.assemble import draw_classes, take
 from unitail.tasks.batches import BatchShape, EpisodeRanges
-from unitail.tasks.query_shares import draw_classes
 from unitail.tasks.synthetic.graphs import FUNCTIONS, Function, Graph, draw_roots, standardised
 from unitail.tasks.synthetic.laws import SyntheticBatch
 from unitail.tasks.synthetic.table_columns import Columns, TableShape

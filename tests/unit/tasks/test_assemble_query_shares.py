@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from unitail.randomness import stream
-from unitail.tasks.batches import BatchShape, QueryShares
-from unitail.tasks.query_shares import (
+from unitail.tasks.assemble import (
     MIN_SHARE,
     draw_candidates,
     draw_classes,
     draw_shares,
     max_candidates,
 )
+from unitail.tasks.batches import BatchShape, QueryShares
 
 SHAPE = BatchShape(
     source="test",

@@ -65,8 +65,7 @@ LATER = {
         "training/step.py:draw_pool",
     ),
     "why an answer is as it is, examples near to it": (
-        "workflows/answers.py:explain",
-        "workflows/answers.py:with_nearest",
+        "workflows/explanations.py",
         "workflows/html_report/previews.py:ExamplesPanel",
     ),
     "sorting files, corrections, scores of what has a label": (

@@ -16,7 +16,8 @@ from unitail.estimator.prediction_sets import check_coverage
 from unitail.inputs.items import Items, LabelledItems
 from unitail.nn.episode_model import Visibility
 from unitail.progress import OnProgress
-from unitail.workflows.answers import Answer, Answers, Example, explain, with_nearest
+from unitail.workflows.answers import Answer, Answers
+from unitail.workflows.explanations import Example, explain, with_nearest
 from unitail.workflows.fit import BY_DEFAULT, ClassifierOptions, FittedFiles, fit_files
 
 AT_ONCE = 4096

@@ -14,9 +14,9 @@ from unitail.encoders import cache
 from unitail.inputs import encode as vectors
 from unitail.inputs.items import Items, LabelledItems
 from unitail.inputs.read import read_labelled, read_unlabelled
-from unitail.workflows import answers as why
+from unitail.workflows import explanations
 from unitail.workflows.answer_files import AnswerTable
-from unitail.workflows.answers import nearest_rows
+from unitail.workflows.explanations import nearest_rows
 from unitail.workflows.predict import PredictOptions, predict_files
 
 TEXTS = "text,label\naaa,A\naa ab,A\nbbb,B\nbb ba,B\n"
@@ -46,9 +46,9 @@ def test_answers_name_the_examples_that_speak_for_them() -> None:
     assert not any(each.because for each in predict_files(examples, items).answers)
 
 
-@pytest.mark.parametrize("limit", ["MAX_EXPLAINED", "MAX_VALUES"])
+@pytest.mark.parametrize("limit", ["MAX_EXPLAINED", "MAX_CONTRIBUTIONS"])
 def test_only_the_least_sure_are_explained(monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
-    monkeypatch.setattr(why, limit, 1)
+    monkeypatch.setattr(explanations, limit, 1)
     examples = read_labelled(Path("known.csv"))
     items = read_unlabelled([Path("new.csv")], like=examples)
     result = predict_files(examples, items, wanted=PredictOptions(why=True))
@@ -110,7 +110,7 @@ def test_a_report_alone_explains_the_columns_of_its_first_cards(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """They take most of the time. All answers are explained if the user asks why."""
-    monkeypatch.setattr(why, "MAX_COLUMN_CARDS", 20)
+    monkeypatch.setattr(explanations, "MAX_COLUMN_CARDS", 20)
     done: list[tuple[int, int]] = []
     result = predict_files(
         *table, wanted=PredictOptions(**wanted), on_explained=lambda *now: done.append(now)
@@ -126,7 +126,7 @@ def test_columns_explained_in_pieces_are_explained_alike(
 ) -> None:
     wanted = PredictOptions(why=True)
     whole = predict_files(*table, wanted=wanted)
-    monkeypatch.setattr(why, "COLUMNS_AT_ONCE", 7)
+    monkeypatch.setattr(explanations, "COLUMNS_AT_ONCE", 7)
     for one, other in zip(predict_files(*table, wanted=wanted).answers, whole.answers, strict=True):
         assert [name for name, _ in one.because_columns] == [n for n, _ in other.because_columns]
         shares = [share for _, share in other.because_columns]

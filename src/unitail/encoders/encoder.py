@@ -2,11 +2,12 @@ r"""The interface of encoders: φ_T maps objects of one modality to vectors (n, 
 
 Encoding has two steps: `read` decodes one item, `embed` turns a batch of decoded items into
 vectors. Unreadable files are thus found before their batch is computed. `encoders.encoding` runs
-both steps over many items, with cache and progress.
+both steps over many items, with cache and progress, and returns `Vectors`.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar, Generic, Self, TypeVar
 
@@ -53,3 +54,61 @@ class Encoder(ABC, Generic[Decoded]):
     @abstractmethod
     def embed(self, batch: Sequence[Decoded]) -> NDArray[np.float32]:
         """Return one vector for each decoded item, (n, d_T)."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An item that could not be encoded."""
+
+    place: int
+    """Index of the item."""
+    reason: str
+    """What is wrong with the item, without its name."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Vectors:
+    """The vectors of the items that could be read."""
+
+    features: NDArray[np.float32]
+    """Shape (n_read, d_T), in the order of the items."""
+    kept: NDArray[np.int64]
+    """Indices of the items with a vector, (n_read,)."""
+    cached: NDArray[np.bool_]
+    """Mask of the vectors that came from the cache, (n_read,)."""
+    unreadable: tuple[Failure, ...] = ()
+    """All other items, in their order."""
+    hashes: tuple[str, ...] = ()
+    """Content hash of each item with a vector; none for rows of tables."""
+
+    @classmethod
+    def of_all(cls, features: NDArray[np.float32]) -> Self:
+        """Return vectors of items that were all readable."""
+        count = len(features)
+        return cls(features=features, kept=np.arange(count), cached=np.zeros(count, bool))
+
+    @property
+    def num_cached(self) -> int:
+        """Number of vectors that came from the cache."""
+        return int(self.cached.sum())
+
+    def split(self, sizes: Sequence[int]) -> "list[Vectors]":
+        """Split into the vectors of consecutive groups of items with these sizes."""
+        pieces, start = [], 0
+        for size in sizes:
+            end = start + size
+            low, high = np.searchsorted(self.kept, (start, end))
+            failures = [failure for failure in self.unreadable if start <= failure.place < end]
+            pieces.append(
+                Vectors(
+                    features=self.features[low:high],
+                    kept=self.kept[low:high] - start,
+                    cached=self.cached[low:high],
+                    hashes=self.hashes[low:high],
+                    unreadable=tuple(
+                        Failure(failure.place - start, failure.reason) for failure in failures
+                    ),
+                )
+            )
+            start = end
+        return pieces

@@ -6,15 +6,15 @@ interrupted run keeps its finished batches.
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unitail.encoders.cache import FeatureCache
-from unitail.encoders.encoder import Encoder, Modality
+from unitail.encoders.encoder import Encoder, Failure, Modality
+from unitail.encoders.encoder import Vectors as Vectors  # unitail.studio imports it from here
 from unitail.encoders.hashing import content_hash
 from unitail.errors import Unreadable, UserError
 from unitail.progress import OnProgress
@@ -23,64 +23,6 @@ READERS = 8
 """Number of reader threads: decoders release the GIL, and disks serve several requests at once."""
 WINDOW = 1024
 """Number of items per cache lookup."""
-
-
-@dataclass(frozen=True)
-class Failure:
-    """An item that could not be encoded."""
-
-    place: int
-    """Index of the item."""
-    reason: str
-    """What is wrong with the item, without its name."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Vectors:
-    """The vectors of the items that could be read."""
-
-    features: NDArray[np.float32]
-    """Shape (n_read, d_T), in the order of the items."""
-    kept: NDArray[np.int64]
-    """Indices of the items with a vector, (n_read,)."""
-    cached: NDArray[np.bool_]
-    """Mask of the vectors that came from the cache, (n_read,)."""
-    unreadable: tuple[Failure, ...] = ()
-    """All other items, in their order."""
-    hashes: tuple[str, ...] = ()
-    """Content hash of each item with a vector; none for rows of tables."""
-
-    @classmethod
-    def of_all(cls, features: NDArray[np.float32]) -> Self:
-        """Return vectors of items that were all readable."""
-        count = len(features)
-        return cls(features=features, kept=np.arange(count), cached=np.zeros(count, bool))
-
-    @property
-    def num_cached(self) -> int:
-        """Number of vectors that came from the cache."""
-        return int(self.cached.sum())
-
-    def split(self, sizes: Sequence[int]) -> "list[Vectors]":
-        """Split into the vectors of consecutive groups of items with these sizes."""
-        pieces, start = [], 0
-        for size in sizes:
-            end = start + size
-            low, high = np.searchsorted(self.kept, (start, end))
-            failures = [failure for failure in self.unreadable if start <= failure.place < end]
-            pieces.append(
-                Vectors(
-                    features=self.features[low:high],
-                    kept=self.kept[low:high] - start,
-                    cached=self.cached[low:high],
-                    hashes=self.hashes[low:high],
-                    unreadable=tuple(
-                        Failure(failure.place - start, failure.reason) for failure in failures
-                    ),
-                )
-            )
-            start = end
-        return pieces
 
 
 def encode_items(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from unitail.encoders.encoding import Vectors
+from unitail.encoders.encoder import Vectors
 from unitail.engines.chunk_items import Reading
 from unitail.engines.chunk_results import ChunkFolder
 from unitail.engines.encoding import row_reasons, unreadable_rows

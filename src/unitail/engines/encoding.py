@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from unitail.encoders.encoder import Encoder
-from unitail.encoders.encoding import Vectors, encode_items
+from unitail.encoders.encoder import Encoder, Vectors
+from unitail.encoders.encoding import encode_items
 from unitail.engines.chunk_items import Reading
 from unitail.engines.chunk_results import ChunkFolder
 from unitail.engines.engine import MAX_NAMED, Chunk, ChunkReport

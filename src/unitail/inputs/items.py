@@ -8,8 +8,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from unitail.encoders.encoder import Modality
-from unitail.encoders.encoding import Vectors
+from unitail.encoders.encoder import Modality, Vectors
 from unitail.errors import InvalidInput, optional
 from unitail.inputs.cells import is_missing, joined_reading
 from unitail.inputs.columns import Layout

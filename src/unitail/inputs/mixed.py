@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unitail.encoders.cache import FeatureCache
-from unitail.encoders.encoder import Encoder, Modality
-from unitail.encoders.encoding import Failure, Vectors, encode_items
+from unitail.encoders.encoder import Encoder, Failure, Modality, Vectors
+from unitail.encoders.encoding import encode_items
 from unitail.encoders.registry import default_encoder, encoder_names, make_encoder
 from unitail.encoders.tables import TableEncoder
 from unitail.errors import InvalidInput, UnknownEncoder

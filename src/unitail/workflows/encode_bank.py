@@ -18,8 +18,8 @@ from unitail.banks.bank import FeatureBank
 from unitail.banks.manifest import BankManifest, FeatureType
 from unitail.banks.writer import BankWriter
 from unitail.encoders.cache import FeatureCache
-from unitail.encoders.encoder import Encoder, Modality
-from unitail.encoders.encoding import Failure, Vectors, encode_items
+from unitail.encoders.encoder import Encoder, Failure, Modality, Vectors
+from unitail.encoders.encoding import encode_items
 from unitail.encoders.registry import default_encoder, make_encoder
 from unitail.errors import InvalidInput, UnknownEncoder
 from unitail.inputs.items import LabelledItems

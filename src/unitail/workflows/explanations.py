@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unitail.encoders.encoder import Modality
-from unitail.encoders.encoding import Vectors
+from unitail.encoders.encoder import Modality, Vectors
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.influence import Influence, column_spans
 from unitail.inputs.input_encoder import InputEncoder

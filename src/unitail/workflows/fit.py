@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unitail.encoders.cache import FeatureCache
-from unitail.encoders.encoder import Modality
-from unitail.encoders.encoding import Vectors
+from unitail.encoders.encoder import Modality, Vectors
 from unitail.encoders.tables import Kind, TableEncoder
 from unitail.errors import (
     CannotSolve,

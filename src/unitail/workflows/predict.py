@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from unitail.answer_defaults import COVERAGE, TOP
 from unitail.encoders.cache import FeatureCache
-from unitail.encoders.encoding import Vectors
+from unitail.encoders.encoder import Vectors
 from unitail.errors import CannotSolve, InvalidConfig, InvalidInput, require
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.prediction_sets import check_coverage

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from unitail.encoders import encoding
 from unitail.encoders.cache import FeatureCache
-from unitail.encoders.encoder import Encoder, Modality
-from unitail.encoders.encoding import Failure, encode_items
+from unitail.encoders.encoder import Encoder, Failure, Modality
+from unitail.encoders.encoding import encode_items
 from unitail.encoders.hashing import content_hash
 from unitail.errors import MissingExtra, Unreadable, UserError
 

@@ -30,7 +30,8 @@ from unitail.evaluation.result import Outcome
 from unitail.files import disk_errors, write_bytes, write_text
 from unitail.wording import markdown_table
 
-PACKAGES = ("pyarrow.parquet", "matplotlib")
+NEEDED = ("pyarrow.parquet", "matplotlib")
+"""Packages that write the files and plots."""
 CALIBRATION_FILE = "calibration.parquet"
 SUMMARY_FILE = "summary.csv"
 README_FILE = "README.md"
@@ -51,7 +52,7 @@ AnyMeans = TypeVar("AnyMeans", bound=Means)
 
 def require_report_packages() -> None:
     """Raise if a package that the report needs is missing."""
-    for module in PACKAGES:
+    for module in NEEDED:
         optional(module, extra="report")
 
 

@@ -15,7 +15,8 @@ from unitail.reproduction.paper import LABELS, paper_tables
 from unitail.reproduction.run import Measured, how_to_get
 from unitail.wording import numbered
 
-PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "transformers")
+MEASURED_WITH = ("torch", "numpy", "scipy", "scikit-learn", "transformers")
+"""Packages whose versions the numbers may depend on."""
 ELSEWHERE = {
     "python bench/cost_vs_ways.py --out OUT": "time and memory of training (figures d and e)",
     "python bench/paper_runs.py SAMPLE --work WORK --out OUT": "all ablations with three seeds, and"
@@ -147,7 +148,7 @@ def cost_tables(rows: Sequence[DataSetMeans]) -> list[PlainTable]:
 def versions(measured: Sequence[Measured]) -> list[tuple[str, str]]:
     """List what the numbers depend on: versions, machine, devices and hashes of the data."""
     rows = [("unitail", unitail.__version__), ("Python", platform.python_version())]
-    for name in PACKAGES:
+    for name in MEASURED_WITH:
         try:
             rows.append((name, version(name)))
         except PackageNotFoundError:

@@ -25,7 +25,7 @@ WIDTHS = (24, 1024)
 """Smallest and largest output width of R, log-uniform."""
 MAX_MERGED = 4
 """Largest number of classes merged into one."""
-OFFSETS = (0.1, 4.0)
+OFFSET_FACTORS = (0.1, 4.0)
 """Range of a, from almost no offset to a dominant one."""
 MAX_WEIGHT = 1.0
 """Largest standard deviation of log w."""
@@ -120,7 +120,7 @@ class DisguisedBatch(Batch):
             return torch.where(applied, changed, unchanged)
 
         mean = features.mean(dim=1, keepdim=True)
-        offset = sometimes(numbers.log_uniform(OFFSETS)[selected], 1.0)
+        offset = sometimes(numbers.log_uniform(OFFSET_FACTORS)[selected], 1.0)
         deviations = numbers.uniform((0, MAX_WEIGHT)) * numbers.normal(1, features.shape[2])
         weights = deviations[selected].exp()
         features = (features + (offset - 1) * mean) * sometimes(weights, 1.0)

@@ -20,7 +20,7 @@ from unitail.encoders.text import MINILM_PACKAGE
 from unitail.errors import MissingExtra, UserError, optional
 from unitail.learners.pretrained import fingerprint, load_shipped, shipped_folder
 
-PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "safetensors")
+MAIN_PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "safetensors")
 PACKAGED = {"efficientnet-lite0": WEIGHTS_PACKAGE, "minilm": MINILM_PACKAGE}
 """Encoders whose weights are Python packages."""
 INSTALL = "'unitail[{}]'"
@@ -78,7 +78,7 @@ class EncoderState:
 def versions() -> dict[str, str]:
     """Return the versions of unitail, Python, the system and the main packages."""
     first = {"unitail": unitail.__version__, "python": sys.version.split()[0]}
-    packages = {name: _version(name) or "missing" for name in PACKAGES}
+    packages = {name: _version(name) or "missing" for name in MAIN_PACKAGES}
     return {**first, "system": platform.platform(), **packages}
 
 

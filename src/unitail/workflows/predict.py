@@ -14,14 +14,12 @@ from unitail.errors import CannotSolve, InvalidConfig, InvalidInput, require
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.prediction_sets import check_coverage
 from unitail.inputs.items import Items, LabelledItems
+from unitail.learners.in_context import MAX_ROWS
 from unitail.nn.episode_model import Visibility
 from unitail.progress import OnProgress
 from unitail.workflows.answers import Answer, Answers
 from unitail.workflows.explanations import Example, explain, with_nearest
 from unitail.workflows.fit import BY_DEFAULT, ClassifierOptions, FittedFiles, fit_files
-
-AT_ONCE = 4096
-"""Rows per batch of independent answers; progress is reported after each batch."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,9 +152,9 @@ def _answers(
     wanted: PredictOptions,
     on_answered: OnProgress | None,
 ) -> tuple[Answer, ...]:
-    """Answer the readable queries: in batches if isolated, all at once if joint."""
+    """Answer the readable queries: in chunks if isolated, each reported, all at once if joint."""
     count = len(query_vectors.kept)
-    size = AT_ONCE if classifier.visibility_ == Visibility.ISOLATED else max(1, count)
+    size = MAX_ROWS if classifier.visibility_ == Visibility.ISOLATED else max(1, count)
     answers: list[dict[str, Any]] = []
     for start in range(0, count, size):
         rows = query_vectors.features[start : start + size]

@@ -116,7 +116,7 @@ def test_rows_keep_their_classes() -> None:
             assert indices == [classes[tuple(row)] // batch.merged for row in rows]
 
 
-PLAIN = {"OFFSETS": (1.0, 1.0), "MAX_WEIGHT": 0.0, "POWERS": (1.0, 1.0), "MAX_NOISE": 0.0}
+PLAIN = {"OFFSET_FACTORS": (1.0, 1.0), "MAX_WEIGHT": 0.0, "POWERS": (1.0, 1.0), "MAX_NOISE": 0.0}
 """Ranges in which no change has an effect, except that rows get unit length."""
 
 
@@ -154,7 +154,7 @@ def test_the_mean_of_an_episode_is_rescaled(
 ) -> None:
     mean = features.mean(dim=1, keepdim=True)
     expected = unit(features - mean + factor * mean)
-    rescaled = changed(features, monkeypatch, OFFSETS=(factor, factor))
+    rescaled = changed(features, monkeypatch, OFFSET_FACTORS=(factor, factor))
     torch.testing.assert_close(rescaled, expected, atol=1e-5, rtol=1e-4)
 
 

@@ -93,7 +93,7 @@ def test_it_is_reported_how_many_are_answered(
     """In pieces, which change no answer; files that see each other are one."""
     given, done = _read(support, queries), list[tuple[int, int]]()
     whole = predict_files(*given, ClassifierOptions(joint=joint))
-    monkeypatch.setattr(predict, "AT_ONCE", 4)
+    monkeypatch.setattr(predict, "MAX_ROWS", 4)
     answers = predict_files(
         *given, ClassifierOptions(joint=joint), on_answered=lambda *now: done.append(now)
     )

@@ -26,9 +26,9 @@ from unitail.tasks.synthetic.laws import SyntheticBatch, check_range, check_size
 
 MAX_RARITY = 1.2
 """Largest exponent of Zipf's law."""
-OFFSETS = (0.1, 4.0)
+OFFSET_SIZES = (0.1, 4.0)
 """Range of the size of b relative to A u, log-uniform."""
-MAX_NOISE = 1.0
+MAX_PART_NOISE = 1.0
 """Largest size of e relative to A u."""
 MAX_WANDERING = 0.7
 """Largest distance of an example's topic from its class topic, in units of a topic's size."""
@@ -71,8 +71,8 @@ class RandomBagTasks:
         places = numbers.normal(self.parts, topic_dim)  # u: (B, parts, topic_dim)
         counts = self._draw_bags(classes, places, size, shape.ways, numbers)
         projection = numbers.normal(topic_dim, width) / topic_dim**0.5  # A
-        offset = numbers.log_uniform(OFFSETS) * numbers.normal(1, width)
-        part_noise = numbers.uniform((0, MAX_NOISE)) * numbers.normal(self.parts, width)
+        offset = numbers.log_uniform(OFFSET_SIZES) * numbers.normal(1, width)
+        part_noise = numbers.uniform((0, MAX_PART_NOISE)) * numbers.normal(self.parts, width)
         vectors = places @ projection + offset + part_noise  # (B, parts, d_T)
         return counts @ vectors / size, classes
 

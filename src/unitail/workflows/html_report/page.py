@@ -26,6 +26,8 @@ from unitail.workflows.answers import Answer, Answers, State
 from unitail.workflows.html_report.previews import ExamplesPanel, Room, item_as_html, item_at, link
 
 FOLDER = Path(__file__).parent
+PAGES = (".html", ".htm")
+"""Suffixes of a report's file."""
 MAX_CARDS = 2000
 """Largest number of answers on the page: the least certain ones."""
 MAX_MEMBERS = 8

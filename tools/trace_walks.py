@@ -61,7 +61,6 @@ LATER = {
     "weights of rows and classes, pools": (
         "estimator/rows.py:Rows.weighing",
         "estimator/settings.py:_read_weights",
-        "inputs/read.py:read_pool",
         "training/step.py:draw_pool",
     ),
     "why an answer is as it is, examples near to it": (
@@ -69,7 +68,7 @@ LATER = {
         "workflows/html_report/previews.py:ExamplesPanel",
     ),
     "sorting files, corrections, scores of what has a label": (
-        "cli/predict.py:Sorting",
+        "cli/sorting.py",
         "cli/predict.py:Outputs.check_items",
         "inputs/items.py:apply_corrections",
         "workflows/answers.py:score",
@@ -78,7 +77,7 @@ LATER = {
         "workflows/fit.py:ClassifierOptions.load_saved",
         "workflows/fit.py:remembered_examples",
     ),
-    "workers": ("engines/", "processes.py:require_alone"),
+    "workers": ("engines/", "cli/predict.py:_require_alone"),
     "numbers and dates as people write them, tables of several kinds of columns": (
         "inputs/cells.py:Style",
         "inputs/cells.py:style_of",

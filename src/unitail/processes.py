@@ -113,17 +113,6 @@ def _number(name: str, default: str) -> int:
     return int(value)
 
 
-def require_alone(command: str) -> None:
-    """Refuse to run under a launcher, where each process would do all of the command's work."""
-    if launched() > 1:
-        raise InvalidConfig(
-            f"`unitail {command}` does not share its work with processes of a launcher",
-            got=f"{launched()} processes",
-            allowed="one process",
-            remedy=f"Run `unitail {command} ... --workers {launched()}`, without torchrun.",
-        )
-
-
 def choose_device(name: object) -> torch.device:
     """Return the device called `name`; "auto" is a CUDA device if there is one, else the CPU."""
     cuda = torch.cuda.is_available()

@@ -9,7 +9,7 @@ from PIL import Image
 from typer.testing import CliRunner, Result
 
 from helpers.colours import MeanColour
-from unitail.cli import predict as command
+from unitail.cli import sorting
 from unitail.cli.commands.predict import predict
 from unitail.errors import UserError
 from unitail.inputs import encode as vectors
@@ -82,14 +82,14 @@ def test_paths_in_a_table_stay_as_they_are() -> None:
 
 def test_answers_are_written_although_a_file_has_vanished(monkeypatch: pytest.MonkeyPatch) -> None:
     """It was there when it was answered."""
-    whole = command.plan_sorting
+    whole = sorting.plan_sorting
 
     def plan(*arguments: Any) -> list[Step]:  # noqa: ANN401
         steps = whole(*arguments)
         Path("new/x.png").unlink()
         return steps
 
-    monkeypatch.setattr(command, "plan_sorting", plan)
+    monkeypatch.setattr(sorting, "plan_sorting", plan)
     result = _run("box", "new", "--sort-into", "out", "--sort-by", "move", "--out", "a.csv")
     assert result.exit_code == 1
     assert "new/x.png: has vanished, and was not sorted" in result.output

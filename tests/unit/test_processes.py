@@ -15,7 +15,7 @@ from unitail.processes import (
     ProcessGroup,
     choose_device,
     has_accelerator,
-    require_alone,
+    launched,
     threads_of_each,
 )
 
@@ -64,20 +64,12 @@ def test_without_a_gpu_processes_share_the_cpu(
     assert asked == [not accelerator]
 
 
-def test_commands_that_do_not_share_refuse_a_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WORLD_SIZE", "1")
-    require_alone("predict")
-    monkeypatch.setenv("WORLD_SIZE", "4")
-    with pytest.raises(InvalidConfig, match=r"got 4 processes; .* --workers 4`, without torchrun"):
-        require_alone("predict")
-
-
 def test_variables_of_a_launcher_that_are_no_numbers_are_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("WORLD_SIZE", "many")
     with pytest.raises(InvalidConfig, match="WORLD_SIZE is not a number of processes: got 'many'"):
-        require_alone("predict")
+        launched()
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("RANK", "first")
     with pytest.raises(InvalidConfig, match="RANK is not a number of processes: got 'first'"):

@@ -16,7 +16,7 @@ from unitail.cli.console import (
 from unitail.encoders.cache import default_cache
 from unitail.estimator.saving.folder import check_free
 from unitail.inputs.items import ReadOptions
-from unitail.inputs.read import check_columns, read_pool
+from unitail.inputs.read import check_columns, read_unlabelled
 from unitail.wording import shown
 from unitail.workflows.fit import ClassifierOptions, fit_files, read_examples
 
@@ -37,7 +37,7 @@ def run(
     check_columns(reading, examples_path, [*also, *pool])
     console = Console()
     examples = read_examples(examples_path, reading, also=also)
-    unlabelled = read_pool(pool, examples, reading)
+    unlabelled = read_unlabelled(pool, reading, like=examples) if pool else None
     pooled = "" if unlabelled is None else f", a pool of {len(unlabelled):,} without labels"
     print_examples(console, examples, pooled)
     cache = default_cache() if use_cache and examples.need_encoders else None

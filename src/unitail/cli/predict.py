@@ -1,7 +1,6 @@
 """Run `unitail predict`, and print its answers and their scores."""
 
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +12,6 @@ from rich.text import Text
 
 from unitail.answer_defaults import DOUBTFUL, NOVEL
 from unitail.cli.console import (
-    MAX_NAMED,
     bar,
     bars,
     print_cache_trouble,
@@ -23,13 +21,14 @@ from unitail.cli.console import (
     report_unreadable,
 )
 from unitail.cli.pipes import NoOutput
+from unitail.cli.sorting import Sorting
 from unitail.encoders.cache import FeatureCache, default_cache
 from unitail.encoders.encoder import Modality
-from unitail.errors import InvalidConfig, UserError, choice
+from unitail.errors import InvalidConfig, UserError
 from unitail.estimator.classifier import TailClassifier
 from unitail.inputs.items import Items, LabelledItems, ReadOptions, apply_corrections
-from unitail.inputs.read import check_columns, read_half_labelled, read_pool, read_unlabelled
-from unitail.processes import require_alone
+from unitail.inputs.read import check_columns, read_half_labelled, read_unlabelled
+from unitail.processes import launched
 from unitail.wording import numbered, shown, some
 from unitail.workflows.answer_files import (
     STDOUT,
@@ -40,27 +39,16 @@ from unitail.workflows.answer_files import (
 )
 from unitail.workflows.answers import Answers, AnswerScores, State, score
 from unitail.workflows.fit import ClassifierOptions, read_examples
-from unitail.workflows.html_report.page import MAX_CARDS, NOUNS, write_html_report
+from unitail.workflows.html_report.page import MAX_CARDS, NOUNS, PAGES, write_html_report
 from unitail.workflows.predict import PredictOptions, predict_files
-from unitail.workflows.sort_files import (
-    SortBy,
-    Step,
-    check_sorting,
-    plan_sorting,
-    remove_outdated,
-    require_files,
-    sort_files,
-    where_moved,
-)
+from unitail.workflows.sort_files import Step, check_sorting, require_files
 
-MAX_ROWS = 30
+MAX_ON_SCREEN = 30
 """Largest number of answers on the screen."""
 MIN_PROBABILITY = 0.005
 """Classes of a lower probability are not listed."""
 MAX_CLASSES = 12
 """Largest number of classes in the table of scores: those with most mistakes."""
-PAGES = (".html", ".htm")
-DONE = {SortBy.COPY: "copied", SortBy.LINK: "linked", SortBy.MOVE: "moved"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +67,7 @@ class PredictCall:
 
     def begin(self) -> tuple[TailClassifier | None, LabelledItems, Sequence[str]]:
         """Check the options; return the saved classifier, if any, the examples and the files."""
-        require_alone("predict")
+        _require_alone()
         self.classifier.check(pool=bool(self.pool))
         saved = self.classifier.load_saved()
         given: list[Path | str] = [*self.also, *self.files, *self.pool]
@@ -93,6 +81,18 @@ class PredictCall:
     def cache(self, examples: LabelledItems) -> FeatureCache | None:
         """Return the user's cache if it is wanted, and anything is encoded."""
         return default_cache() if self.use_cache and examples.need_encoders else None
+
+
+def _require_alone() -> None:
+    """Refuse to run under a launcher, where each process would do all of the command's work."""
+    count = launched()
+    if count > 1:
+        raise InvalidConfig(
+            "`unitail predict` does not share its work with processes of a launcher",
+            got=f"{count} processes",
+            allowed="one process",
+            remedy=f"Run `unitail predict ... --workers {count}`, without torchrun.",
+        )
 
 
 def print_inputs(
@@ -151,7 +151,7 @@ def _answer_table(answers: Answers, room: int) -> Table:
         show_edge=False,
         caption_justify="left",
     )
-    for answer in answers.by_uncertainty()[:MAX_ROWS]:
+    for answer in answers.by_uncertainty()[:MAX_ON_SCREEN]:
         runners_up = [f"{label} ({p:.0%})" for label, p in answer.top[1:] if p >= MIN_PROBABILITY]
         doubtful = answer.probability < DOUBTFUL
         table.add_row(
@@ -162,7 +162,7 @@ def _answer_table(answers: Answers, room: int) -> Table:
             Text(str(len(answer.members))),
             Text(f"{answer.novelty:.2f}", _style(answer.state is State.NOVEL)),
         )
-    hidden = len(answers.answers) - MAX_ROWS
+    hidden = len(answers.answers) - MAX_ON_SCREEN
     more = f" Not shown: {hidden:,} more certain." if hidden > 0 else ""
     table.caption = Text(
         f"{numbered(len(answers.answers), 'answer')}, the least certain first.{more}"
@@ -186,7 +186,7 @@ def _why_table(answers: Answers, room: int) -> Table:
         show_edge=False,
         caption_justify="left",
     )
-    for answer in answers.by_uncertainty()[:MAX_ROWS]:
+    for answer in answers.by_uncertainty()[:MAX_ON_SCREEN]:
         examples = [
             f"{_cut(reason.name, room)} ({reason.label}, {reason.share:.0%})"
             for reason in answer.because
@@ -247,64 +247,6 @@ def _cut(text: str, room: int) -> str:
 
 def _style(marked: bool) -> str:
     return "yellow" if marked else ""
-
-
-@dataclass(frozen=True)
-class Sorting:
-    """Options for sorting the answered files into folders."""
-
-    target: Path
-    by: SortBy
-    dry_run: bool
-
-    @classmethod
-    def of(cls, target: Path | None, by: str, *, dry_run: bool) -> "Sorting | None":
-        """Parse the options; None if no file is to be sorted."""
-        how = choice(SortBy, by, "--sort-by")
-        if target is not None:
-            return cls(target, how, dry_run)
-        if dry_run:
-            raise InvalidConfig(
-                "--dry-run lists what --sort-into would do",
-                got="no --sort-into",
-                allowed="together with --sort-into DIR",
-                remedy="Add --sort-into DIR, or leave out --dry-run.",
-            )
-        return None
-
-    def sort(self, answers: Answers, items: Items) -> tuple[list[Step], list[Step], Items]:
-        """Sort the files, unless this is a dry run.
-
-        Returns the steps done, the steps that failed because their file had vanished, and the items
-        with their new paths.
-        """
-        steps = plan_sorting(answers, items, self.target)
-        if self.dry_run:
-            return steps, [], items
-        vanished = sort_files(steps, self.by)
-        failed = set(vanished)
-        steps = [step for step in steps if step not in failed]
-        if self.by is SortBy.MOVE:
-            return steps, vanished, where_moved(items, steps)
-        remove_outdated(steps, self.target)
-        return steps, vanished, items
-
-    def show(self, console: Console, steps: Sequence[Step]) -> None:
-        """Print the planned steps of a dry run, or the number of files that were sorted."""
-        if self.dry_run:
-            for step in steps:
-                arrow = "exists already as" if step.is_there else "->"
-                print_lines(console, f"{shown(step.source)} {arrow} {shown(step.target)}")
-        folders = Counter(step.target.parent.name for step in steps)
-        existing = sum(step.is_there for step in steps)
-        were = "was" if existing == 1 else "were"
-        print_lines(
-            console,
-            f"{numbered(len(steps) - existing, 'file')} {'would be ' if self.dry_run else ''}"
-            f"{DONE[self.by]} into {shown(self.target)}: "
-            + some((f"{shown(name)} ({n:,})" for name, n in sorted(folders.items())), MAX_NAMED)
-            + (f". {numbered(existing, 'file')} {were} there already." if existing else "."),
-        )
 
 
 @dataclass(frozen=True)
@@ -382,7 +324,9 @@ def run(call: PredictCall, outputs: Outputs) -> None:
     console = Console(stderr=outputs.out == STDOUT)
     saved, examples, files = call.begin()
     examples, items = _read_items(call, examples, [Path(file) for file in files])
-    pool = read_pool([Path(each) for each in call.pool], examples, call.reading)
+    pool_paths = [Path(each) for each in call.pool]
+    # Without corrections, and with items that are labelled: a pool should be a plain sample.
+    pool = read_unlabelled(pool_paths, call.reading, like=examples) if pool_paths else None
     outputs.check_items(items)
     print_inputs(console, examples, items, pool)
     cache = call.cache(examples)

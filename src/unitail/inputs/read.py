@@ -176,17 +176,6 @@ def _note_multipage_files(items: Items) -> list[str]:
     return [f"only the first page is read of {number} with several ({names})"] if files else []
 
 
-def read_pool(
-    paths: Sequence[Path], like: LabelledItems, options: ReadOptions = PLAIN
-) -> Items | None:
-    """Read unlabelled items the way the examples were read; None if there are no paths.
-
-    Items that are corrected by the examples, or labelled in their own table, stay in: a pool should
-    be a plain sample.
-    """
-    return read_unlabelled(paths, options, like=like) if paths else None
-
-
 def _standard_input() -> bytes:
     if sys.stdin is None:  # closed by the shell with <&-
         raise InvalidInput(

@@ -121,7 +121,8 @@ def predict(
     if examples is None:
         raise _no_examples(model)
     from unitail.cli.console import read_options
-    from unitail.cli.predict import Outputs, PredictCall, Sorting, run
+    from unitail.cli.predict import Outputs, PredictCall, run
+    from unitail.cli.sorting import Sorting
     from unitail.files import is_address
     from unitail.workflows.fit import ClassifierOptions
     from unitail.workflows.html_report.page import MAX_CARDS

@@ -282,7 +282,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="*", default=[500, 2000, 8000, 32_000])
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument(
-        "--seconds", type=float, default=900, help="stop after this many; run it again to go on"
+        "--seconds", type=float, default=900, help="stop after this many; run it again to resume"
     )
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()

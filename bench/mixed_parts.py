@@ -149,14 +149,14 @@ def main() -> None:
         args.out,
         "Several parts, one answer",
         f"{WAYS} classes, {args.episodes} episodes of each mix; accuracy in % ± half the width of"
-        " its 95 % interval over episodes, log loss, and how much surer than right answers are, in"
+        " its 95 % interval over episodes, log loss, and how far confidence exceeds accuracy, in"
         " points.",
         BANKS=args.banks,
     )
     mixes, totals = Mixes(args.banks), dict[tuple[int, str], list[list[float]]]()
     for shots in args.shots:
         page.text(f"## {shots} labels a class")
-        page.table(["mix", "rule", "accuracy", "log loss", "surer by"])
+        page.table(["mix", "rule", "accuracy", "log loss", "overconfidence"])
         for mix in MIXES:
             for rule, predictions in rules(mixes, mix, shots, args.episodes).items():
                 correct, loss, sure = measures(predictions)
@@ -166,7 +166,7 @@ def main() -> None:
                 own = [100 * float(correct.mean()), float(loss.mean()), abs(over)]
                 totals.setdefault((shots, rule), []).append(own)
     page.text("## Means over all mixes")
-    page.table(["labels a class", "rule", "accuracy", "log loss", "surer or less sure by"])
+    page.table(["labels a class", "rule", "accuracy", "log loss", "over- or underconfidence"])
     for (shots, rule), each in totals.items():
         means = np.mean(each, axis=0)
         page.row(shots, rule, f"{means[0]:.1f}", f"{means[1]:.3f}", f"{means[2]:.1f}")

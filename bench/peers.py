@@ -230,7 +230,7 @@ def main() -> None:
         return
     results = measured(runs)
     if not results:
-        raise SystemExit("nothing was measured on all data sets: run it again, it goes on")
+        raise SystemExit("nothing was measured on all data sets: run it again to resume")
     command = f"python bench/peers.py {shlex.join(sys.argv[1:])}".replace(str(args.banks), "BANKS")
     notes = ["All but unitail and linear_probe_shrunk are transductive: queries see each other."]
     title = "Transductive peers"

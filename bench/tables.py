@@ -195,7 +195,7 @@ def measure(scores: Scores, args: argparse.Namespace, settings: Sequence[Setting
         except StopIteration:
             return
         except multiprocessing.TimeoutError:
-            print("the time is over: run it again, it goes on", flush=True)
+            print("the time is up: run it again to resume", flush=True)
 
 
 def _asked(method: str, setting: Setting, rows: int) -> bool:

@@ -235,7 +235,7 @@ def main() -> None:
         faults += len(own)
     page.text(
         "*Finished*: runs that came to their end between kills; for the cache, vectors that it"
-        f" held in the end, of 400 for every {SHARD_SIZE} kills. *Faults*: an error on going on,"
+        f" held in the end, of 400 for every {SHARD_SIZE} kills. *Faults*: an error on resuming,"
         " something half-written under its final name, or another result than that of the run"
         " that nobody killed."
     )

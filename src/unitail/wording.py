@@ -37,11 +37,11 @@ def numbered(number: int, noun: str) -> str:
     return f"{number:,} {noun if number == 1 else plural}"
 
 
-def some(names: Iterable[object], most: int = 3, *, separator: str = ", ") -> str:
+def some(names: Iterable[object], limit: int = 3, *, separator: str = ", ") -> str:
     """Return a list of the first few names: "a, b and 3 more"."""
     texts = [str(name) for name in names]
-    more = f" and {len(texts) - most:,} more" if len(texts) > most else ""
-    return separator.join(texts[:most]) + more
+    more = f" and {len(texts) - limit:,} more" if len(texts) > limit else ""
+    return separator.join(texts[:limit]) + more
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]], rule: str = "---:") -> str:

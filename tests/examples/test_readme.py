@@ -45,9 +45,9 @@ def test_simple_methods_score_what_the_page_states() -> None:
 
     peer = LogisticRegression(max_iter=1000).fit(scaled[:20], y[:20])
     assert f"regression also has {percent(peer.score(scaled[20:], y[20:]))} there" in README
-    assert f"`LabelSpreading`: {spread(scaled)} as it comes, " in README
-    assert f"{spread(scaled, 'knn')} with its other kernel, " in README
-    assert f"{spread(pixels)} on pixels from 0 to 16" in README
+    assert f"`LabelSpreading` does. That has {spread(scaled)} with its default kernel" in README
+    assert f"but {spread(pixels)} if pixels go from 0 to 16" in README
+    assert f"and {spread(scaled, 'knn')} with the kernel `knn`" in README
 
 
 def percent(share: float) -> str:

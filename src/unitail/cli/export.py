@@ -47,11 +47,11 @@ def run(
     else:
         network = load_model(Path(model))
     export_model(network, GraphSizes(support=support, classes=classes, width=width), file)
-    told = width or f"any from {MIN_WIDTH}"
+    columns = width or f"any from {MIN_WIDTH}"
     print_lines(
         console,
-        f"Wrote {shown(file)}: support ({support}, {told}), class_indices ({support},) and queries"
-        f" (any, {told}) to probabilities (any, {classes}).",
+        f"Wrote {shown(file)}: support ({support}, {columns}), class_indices ({support},) and"
+        f" queries (any, {columns}) to probabilities (any, {classes}).",
     )
 
 

@@ -43,7 +43,7 @@ ISO_DATE = r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?"
 MAX_WEIGHT = 3.0
 """Reached if one row in 17 differs from all others."""
 MAX_DEVIATIONS = 10.0
-"""Standardised numbers are clipped here: beyond ten deviations, size is no more information."""
+"""Standardised numbers are clipped here: beyond, a larger number adds no information."""
 MIN_NAMES, MIN_NAME_SHARE = 8, 0.5
 """A column with more categories than both this number and this share of its rows holds names."""
 TEXTS = "texts, nearly all different"

@@ -154,7 +154,7 @@ class Reading:
 
 
 def without_unread_dates(table: Any) -> Any:  # noqa: ANN401 - DataFrames
-    """Make cells of date columns that are no dates missing, as the encoder takes them.
+    """Remove the cells of date columns that are not dates: the encoder takes them as missing.
 
     It would refuse a chunk that happens to have no others.
     """

@@ -201,7 +201,7 @@ def _read_cells(
 def _check_dates(first: Any) -> None:  # noqa: ANN401 - a DataFrame
     """Raise an error if no cell of a date column in the first rows is a date, but some are there.
 
-    The encoder would, but workers give it the cells without those that are no dates.
+    The encoder would, but workers pass it these columns without the cells that are not dates.
     """
     dated = without_unread_dates(first)
     for name in [name for name in orders_of_dates(first) if name in first]:

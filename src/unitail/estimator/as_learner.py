@@ -26,7 +26,7 @@ class ClassifierLearner:
 
     settings: Settings
     classifier: Parameters
-    """What is said about classes is read anew for each number of them."""
+    """Its class shares, prior and weights are read again for each number of classes."""
 
     @classmethod
     def of(cls, classifier: Parameters, random_state: int = 0) -> "ClassifierLearner":

@@ -39,8 +39,8 @@ TOLERANCE = 1e-6
 """Largest allowed difference between the sum of given probabilities and one."""
 WITHOUT_EFFECT = frozenset({"device", "chunk_size", "visibility", "class_shares", "weightless"})
 """Fields of rows and settings that do not affect the scores, which come from isolated queries."""
-LATER = frozenset({"counts", "weights", "class_weight", "pool", "parts"})
-"""Fields added after the first format: hashed only if set, so older folders stay valid."""
+HASHED_IF_SET = frozenset({"counts", "weights", "class_weight", "pool", "parts"})
+"""Fields added after the first format, so that scores in older folders stay valid."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +123,7 @@ def scores_key(rows: Rows, settings: Settings, pool: NDArray[Any] | None = None)
         decisive[each.name] = value.tolist() if isinstance(value, np.ndarray) else value
     decisive["pool"] = pool
     for name, value in decisive.items():
-        if name not in WITHOUT_EFFECT and (value is not None or name not in LATER):
+        if name not in WITHOUT_EFFECT and (value is not None or name not in HASHED_IF_SET):
             _add(digest, name, value)
     return digest.hexdigest()
 

@@ -297,13 +297,13 @@ def _choose_visibility(name: object, model: AnyModel) -> Visibility:
         raise InvalidConfig("visibility is unknown", got=name, allowed=allowed)
     visibility = Visibility(name)
     if visibility not in model.trained_for:  # the network would run, but its answers mean little
-        older = " If it was, its folder is older than this check: name what it was trained for in"
-        older += f' its config.json, "trained_for": ["{model.visibility}", "{visibility}"].'
+        older = " If it was trained for it, before folders recorded this, add to its config.json:"
+        older += f' "trained_for": ["{model.visibility}", "{visibility}"].'
         raise InvalidConfig(
             "the model was not trained for this visibility",
             got=visibility,
             allowed=", ".join([AUTO, *model.trained_for]),
-            remedy="Leave the visibility to the model, or give another model."
+            remedy=f"Set visibility='{AUTO}', or give a model that was trained for '{visibility}'."
             + ("" if model.trained_visibilities else older),
         )
     return visibility

@@ -127,11 +127,11 @@ class ClassifierGraph(nn.Module):
         self._register("column_medians", scaling.label_free.medians)
         if self._standard:
             mean, factor, missing = scaling.label_free.moments
-            marked = np.flatnonzero(missing > 0)
+            indicated = np.flatnonzero(missing > 0)
             self._register("column_means", mean)
             self._register("column_factors", factor)
-            self._register("told_columns", marked)
-            self._register("missing_marks", missing[marked])
+            self._register("indicated_columns", indicated)
+            self._register("missing_marks", missing[indicated])
         zeros = np.zeros(fitted.rows.ways)
         self._register("prior_offsets", zeros if fitted.offsets is None else fitted.offsets.cpu())
 
@@ -157,7 +157,7 @@ class ClassifierGraph(nn.Module):
     def _standardised(self, rows: Tensor, absent: Tensor) -> Tensor:
         mean, factor = cast("Tensor", self.column_means), cast("Tensor", self.column_factors)
         rows = ((rows - mean) * factor).clamp(-MAX_DEVIATIONS, MAX_DEVIATIONS)
-        marks = absent[:, cast("Tensor", self.told_columns)].double() * cast(
+        marks = absent[:, cast("Tensor", self.indicated_columns)].double() * cast(
             "Tensor", self.missing_marks
         )
         return torch.cat([rows, marks], dim=1)

@@ -51,7 +51,10 @@ def impose_shares(log_probabilities: Tensor, shares: Tensor) -> Tensor:
     else:  # answers that are all but certain may need longer
         missing = float((target.exp() - expected.exp()).abs().max())
         if missing > MAX_MISSING:
-            warn_user(f"The class shares were not reached: a class lacks {missing:.1f} queries.")
+            warn_user(
+                "The answers miss the given class shares: one class is off by"
+                f" {missing:.1f} queries."
+            )
     return (log_probabilities + offsets).log_softmax(dim=-1)
 
 

@@ -79,7 +79,7 @@ def test_answers_that_are_none_stop_with_the_learners_name() -> None:
         (PROBABILITIES, "the answers of it are not log-probabilities"),
     ],
 )
-def test_what_is_no_answer_is_refused(answers: torch.Tensor, message: str) -> None:
+def test_an_invalid_answer_is_refused(answers: torch.Tensor, message: str) -> None:
     check_log_probabilities(ANSWERS, (2, 2, 3), "it")
     with pytest.raises(UserError, match=message):
         check_log_probabilities(answers, (2, 2, 3), "it")

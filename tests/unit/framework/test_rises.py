@@ -39,7 +39,7 @@ def test_two_sizes_are_compared_by_welch() -> None:
     assert _find(risks).largest_rise == pytest.approx(low.confidence_interval(0.95).high)
 
 
-def test_a_fall_is_no_rise_and_can_be_sure() -> None:
+def test_a_fall_is_not_a_rise_and_can_be_certain() -> None:
     finding = _find(_errors(np.random.default_rng(0), [0.5, 0.3, 0.1]))
 
     assert finding.rises == ()

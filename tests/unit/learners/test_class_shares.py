@@ -58,7 +58,7 @@ def test_shares_that_are_not_reached_are_reported() -> None:
     odds = torch.tensor([0.0, 900, 1800, 2700], dtype=torch.float64)
     answers = torch.stack([odds, torch.zeros(4).double()], dim=1).log_softmax(dim=1)[None]
     shares = torch.tensor([0.5, 0.5], dtype=torch.float64)
-    with pytest.warns(UserWarning, match=r"shares were not reached: a class lacks 1\.0 queries"):
+    with pytest.warns(UserWarning, match=r"miss the given class shares: one class is off by 1\.0"):
         impose_shares(answers, shares)
     reached = impose_shares((answers / 100).log_softmax(dim=2), shares).exp().sum(dim=1)
     torch.testing.assert_close(reached, torch.full((1, 2), 2.0).double(), atol=1e-3, rtol=0)

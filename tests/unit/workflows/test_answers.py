@@ -30,7 +30,7 @@ def _answers(*answers: Answer) -> Answers:
     )
 
 
-def test_the_least_sure_come_first() -> None:
+def test_the_least_certain_come_first() -> None:
     result = _answers(_answer(0, "a", p=0.9), _answer(1, "b", p=0.4), _answer(2, "c", p=0.9))
     assert [answer.name for answer in result.by_uncertainty()] == ["b", "a", "c"]
 

@@ -47,7 +47,7 @@ def test_answers_name_the_examples_that_speak_for_them() -> None:
 
 
 @pytest.mark.parametrize("limit", ["MAX_EXPLAINED", "MAX_CONTRIBUTIONS"])
-def test_only_the_least_sure_are_explained(monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+def test_only_the_least_certain_are_explained(monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
     monkeypatch.setattr(explanations, limit, 1)
     examples = read_labelled(Path("known.csv"))
     items = read_unlabelled([Path("new.csv")], like=examples)

@@ -342,7 +342,7 @@ def test_a_model_of_joint_answers_serves_neither_workers_nor_a_pool(tmp_path: Pa
     check_model(ClassifierOptions().classifier(), ClassifierOptions(), pool=pool, workers=True)
 
 
-def test_only_the_least_sure_answers_name_what_is_near(support: Path, queries: Path) -> None:
+def test_only_the_least_certain_answers_name_what_is_near(support: Path, queries: Path) -> None:
     examples, items = _read(support, queries)
     result = predict_files(examples, items, wanted=PredictOptions(cards=1))
     named = [answer for answer in result.answers if answer.nearest]

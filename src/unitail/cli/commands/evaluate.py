@@ -33,10 +33,10 @@ def evaluate(
     """Estimate the accuracy on your own data, now and with more labelled examples.
 
     The examples are split again and again into some that the learners see and
-    others that they answer; then each example is left out once. A class with
-    too few examples shows all but one. Simple methods answer the same splits
-    for comparison. Labels that look wrong are listed. What `unitail predict`
-    answers with is measured if both commands are given the same options.
+    others that they answer; then each example is left out once. Of a class with
+    too few examples, all but one are shown. Simple methods answer the same
+    splits for comparison. Labels that look wrong are listed. With the same
+    options, this measures exactly what `unitail predict` answers with.
 
     Intervals (95 %) are for new items like yours: the fewer examples, the wider
     they are.

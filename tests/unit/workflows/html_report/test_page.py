@@ -144,7 +144,7 @@ def test_the_policy_allows_this_code_and_no_network(tmp_path: Path) -> None:
     assert not re.search(r"(src|href)=.?(https?:)?//", page.source)
 
 
-def test_the_least_sure_come_first_and_novelty_is_marked(tmp_path: Path) -> None:
+def test_the_least_certain_come_first_and_novelty_is_marked(tmp_path: Path) -> None:
     result = _answers(["x", "y", "z"], Modality.TEXT, [0.9, 0.999, 0.3])
     write_html_report(
         result, _items(["x", "y", "z"], ("x", "y", "z"), Modality.TEXT), tmp_path / "r.html"

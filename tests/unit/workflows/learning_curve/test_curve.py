@@ -102,7 +102,7 @@ def test_a_learner_that_gives_up_leaves_the_others_alone(rows: Rows) -> None:
     assert [list(curve.accuracy(name)) for name in learners] == [[0, 1, 2, 3, 4], [], [0, 1, 2]]
 
 
-def test_a_lead_over_the_same_questions_is_surer_than_the_accuracies(rows: Rows) -> None:
+def test_a_lead_over_the_same_questions_is_more_certain_than_the_accuracies(rows: Rows) -> None:
     curve = own_curve(rows, {"p": ProtoHead(), "n": Nearest()}, splits=50)
     lead, own, other = curve.lead("p", "n"), curve.accuracy("p"), curve.accuracy("n")
     assert lead[2].mean == pytest.approx(own[2].mean - other[2].mean)

@@ -47,7 +47,7 @@ def test_some_rows_may_be_all_that_is_measured_on() -> None:
     assert MarkMoments.of(everything, 0.5) == MarkMoments.of(marks, 0.5)
 
 
-def test_more_splits_of_the_same_rows_do_not_make_it_surer() -> None:
+def test_more_splits_of_the_same_rows_do_not_make_it_more_certain() -> None:
     right = np.array([[1, 1, 1, 0, 1, 0, 1, 1]])
     few, many = (MarkMoments.of(marks_of(right.repeat(count, axis=0)), 0.5) for count in (5, 500))
     assert many.variance == pytest.approx(few.variance)
@@ -76,7 +76,7 @@ def test_no_mistake_on_few_rows_is_not_certainty() -> None:
     assert 0.6 < accuracy.low < 0.75
 
 
-def test_the_forecast_follows_a_power_law_and_is_less_sure() -> None:
+def test_the_forecast_follows_a_power_law_and_is_less_certain() -> None:
     shots = [1.0, 2, 4, 8]
     curve = [Estimate(1 - 0.4 * n**-0.5, 0.9 - 0.4 * n**-0.5, 1.02 - 0.4 * n**-0.5) for n in shots]
     estimate = forecast(shots, curve, 16)

@@ -297,7 +297,7 @@ def _choose_visibility(name: object, model: AnyModel) -> Visibility:
         raise InvalidConfig("visibility is unknown", got=name, allowed=allowed)
     visibility = Visibility(name)
     if visibility not in model.trained_for:  # the network would run, but its answers mean little
-        older = " If it was trained for it, before folders recorded this, add to its config.json:"
+        older = " If this one was, its folder is too old to say so; add to its config.json:"
         older += f' "trained_for": ["{model.visibility}", "{visibility}"].'
         raise InvalidConfig(
             "the model was not trained for this visibility",

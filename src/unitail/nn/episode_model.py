@@ -372,7 +372,7 @@ class EpisodeModel(nn.Module, ABC, Generic[Drawn, Read]):
         raise CannotSolve(
             "the model cannot attribute its answers to labelled rows",
             got=type(self).__name__,
-            allowed="a relational model, as the default is",
+            allowed="a relational model, such as the default",
             remedy="Choose the default model, or leave rows out one by one.",
         )
 
@@ -383,7 +383,7 @@ class EpisodeModel(nn.Module, ABC, Generic[Drawn, Read]):
                 "the model takes no pool of unlabelled rows",
                 got=f"{pool.shape[-2]} rows for {type(self).__name__}",
                 allowed="no pool",
-                remedy="Leave it out, or choose a relational model, as the default is.",
+                remedy="Leave it out, or choose a relational model, such as the default.",
             )
         if not visibility.isolates_queries:
             raise InvalidConfig(

@@ -297,13 +297,13 @@ def check_model(
             "the model takes no pool of unlabelled rows",
             got=f"--pool with --model {options.model}",
             allowed="no pool",
-            remedy="Leave out --pool, or choose a relational model, as the default is.",
+            remedy="Leave out --pool, or choose a relational model, such as the default.",
         )
     if why and not model.explains:
         raise CannotSolve(
             "the model cannot attribute its answers to labelled rows",
             got=f"--why with --model {options.model}",
-            allowed="a relational model, as the default is",
+            allowed="a relational model, such as the default",
             remedy="Leave out --why, or choose the default model.",
         )
     if (workers or pool is not None) and not settings.visibility.isolates_queries:

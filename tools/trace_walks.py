@@ -204,7 +204,8 @@ def main() -> None:
     """Print a table; with --files, also the files of each walk, in brackets if added later."""
     with tempfile.TemporaryDirectory() as folder:
         taken = walks(Path(folder))
-    print("| walk | calls | functions | alike | files | alike |\n|---|--:|--:|--:|--:|--:|")
+    print("| walk | calls | functions | functions, alike | files | files, alike |")
+    print("|---|--:|--:|--:|--:|--:|")
     for name, one in taken.items():
         crossed, before = files(one.functions), files(one.alike)
         counts = len(one.functions), len(one.alike), len(crossed), len(before)

@@ -18,6 +18,7 @@ from unitail.errors import InvalidConfig, InvalidInput, choice, optional
 from unitail.web.access import Access, Pass, is_local, new_token
 from unitail.wording import numbered, shown, some
 from unitail.workflows.answer_files import SUFFIXES, check_target
+from unitail.workflows.html_report.page import PAGES
 from unitail.workflows.sort_files import SortBy, Step, check_sorting
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from unitail.studio.studio import Studio
 
 FIRST_PORT, PORTS = 8765, 100
-PAGES = (".html", ".htm")
 TOKEN = "studio-token"
 """Name of the file that stores the user's token, in the cache folder."""
 

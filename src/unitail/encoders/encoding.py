@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unitail.encoders.cache import FeatureCache
-from unitail.encoders.encoder import Encoder, Failure, Modality
-from unitail.encoders.encoder import Vectors as Vectors  # unitail.studio imports it from here
+from unitail.encoders.encoder import Encoder, Failure, Modality, Vectors
 from unitail.encoders.hashing import content_hash
 from unitail.errors import Unreadable, UserError
 from unitail.progress import OnProgress

@@ -121,7 +121,7 @@ def read_dates(
     first. The returned order is None if no date was ambiguous. With `every=False`, cells that are
     not dates become None instead of rejecting the column.
     """
-    if every and not all(map(_DATE.fullmatch, cells)):  # ends at the first cell that is no date
+    if every and not all(map(_DATE.fullmatch, cells)):  # ends at the first cell that is not a date
         return None
     matches = [_DATE.fullmatch(cell) for cell in cells]
     dates = [match for match in matches if match is not None]

@@ -1,9 +1,9 @@
 r"""The estimated accuracy of the open answers, and how it will grow with more labels.
 
-Labels are no random sample: users follow suggestions, which are harder than most items, and confirm
-what the model is sure of. So their accuracy, each hidden in turn, is not that of the open items.
-But choosing items by the model's probability p does not change how often answers with that p are
-right. Hence the estimate is
+Labels are not a random sample: users follow suggestions, which are harder than most items, and
+confirm what the model is sure of. So their accuracy, each hidden in turn, is not that of the open
+items. But choosing items by the model's probability p does not change how often answers with that p
+are right. Hence the estimate is
 
     mean p of the open items + c · mean (right - p) of the labelled ones, each hidden in turn,
 

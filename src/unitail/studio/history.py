@@ -54,7 +54,7 @@ def redo(action: Action) -> ActionResult:
 
 
 def pass_over(connection: sa.Connection, revision: int) -> None:
-    """Let the next undo go on with the action before this one."""
+    """Let the next undo skip this action."""
     this = ACTIONS.c.revision == revision
     connection.execute(sa.update(ACTIONS).where(this).values(undone=NEVER))
 
@@ -101,7 +101,7 @@ def _require_unchanged(action: Action, changes: Sequence[Change]) -> None:
 def _require_labels_kept(action: Action, changes: Sequence[Change], deleted: set[int]) -> None:
     """Raise if labels of deleted classes would remain: others' of a class that goes, or ours.
 
-    Labels that the changes themselves move are no obstacle.
+    Labels that the changes themselves move do not count.
     """
     rows = [each.after for each in changes if isinstance(each.after, LabelRow)]
     dangling = [row for row in rows if row.class_id in deleted]

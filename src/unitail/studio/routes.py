@@ -52,8 +52,8 @@ def _known_browser(cookie: str) -> str:
 
 
 Browser = Annotated[str, Cookie(alias=AUTHOR), AfterValidator(_known_browser)]
-"""Id of the browser, empty without one. It is no secret: it tells browsers apart, and the token
-guards all actions.
+"""Id of the browser, empty without one. It need not be secret: it tells browsers apart, and the
+token guards all actions.
 
 Cookies ignore the port, so a browser keeps its id when the studio restarts on another one.
 """

@@ -271,7 +271,7 @@ class Store:
         """Undo the author's last action that has not been undone yet.
 
         If another author has changed its rows since, this raises `Conflict` once; the next undo
-        then goes on with the action before it.
+        then skips it.
         """
         try:
             with self._action(author) as action:

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unitail.encoders.cache import FeatureCache
-from unitail.encoders.encoder import Encoder, Modality
-from unitail.encoders.encoding import Vectors
+from unitail.encoders.encoder import Encoder, Modality, Vectors
 from unitail.encoders.hashing import content_hash
 from unitail.errors import UserError
 from unitail.inputs.encode import encode

@@ -3,8 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from unitail.encoders.encoder import Modality
-from unitail.encoders.encoding import Vectors
+from unitail.encoders.encoder import Modality, Vectors
 from unitail.errors import InvalidInput
 from unitail.inputs.items import LabelledItems, ReadOptions, apply_corrections
 from unitail.inputs.read import read_half_labelled, read_labelled, read_unlabelled

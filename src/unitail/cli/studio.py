@@ -169,20 +169,26 @@ def _open(
 ) -> "Studio":
     """Read the items and open the database of their labels; options apply to later calls, too."""
     optional("sqlalchemy", extra="studio")
-    from unitail.studio.project import ProjectSettings, open_project
+    from unitail.studio.project import open_project
+    from unitail.studio.settings import ProjectSettings
     from unitail.studio.studio import Studio
 
     kinds = read_options("", options["content_column"], options["modality"], options["columns"])
     given = ProjectSettings(**{**options, "columns": kinds.columns or None})
     opened = open_project(source, project, given)
-    studio = Studio(
-        opened.catalogue,
-        opened.store,
-        encoder=opened.settings.encoder,
-        cache=default_cache() if use_cache else None,
-        device=device,
-        notes=opened.notes,
-    )
+    try:
+        studio = Studio(
+            opened.catalogue,
+            opened.store,
+            encoder=opened.settings.encoder,
+            cache=default_cache() if use_cache else None,
+            device=device,
+            notes=opened.notes,
+            takes_table_labels=opened.takes_table_labels,
+        )
+    except BaseException:
+        opened.store.close()
+        raise
     print_lines(console, *(f"Note: {note}." for note in studio.notes))
     return studio
 

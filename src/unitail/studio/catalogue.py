@@ -11,17 +11,18 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
+from decimal import Context, Decimal
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote_to_bytes
 
+import numpy as np
+
 from unitail.encoders.encoder import Modality
-from unitail.encoders.tables import category_of
 from unitail.errors import InvalidInput, UserError, choice
 from unitail.inputs.cells import MISSING, is_missing
 from unitail.inputs.items import Items, ReadOptions
@@ -38,9 +39,9 @@ BYTES = "bytes "
 """Prefix of the key of a file whose name is not valid text."""
 KEY_OF_CELLS = re.compile(rf"(text|row) [0-9a-f]{{{HASH}}}( #\d+)?")
 """Keys of texts and rows, which may be repeated."""
-NUMBER = re.compile(r"[-+]?[0-9]+(\.[0-9]+)?(e[-+]?[0-9]{1,3})?", re.IGNORECASE)
-MAX_DIGITS = 25
-"""Longest text that is compared as a number."""
+NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,20})(\.[0-9]{1,20})?(e[-+][0-9]{2,3})?")
+"""Numbers as programs write them; 007 is a name."""
+EXACT = Context(prec=50)
 LONG_CELL = 24
 """Cell length in characters above which a column holds texts, for which the page has more room."""
 MAX_FOLDER_CLASSES = 200
@@ -220,12 +221,9 @@ def _holds_texts(column: Any) -> bool:  # noqa: ANN401 - of pandas
 def _keys(source: Path, items: Items) -> Iterable[str]:
     base = source if source.is_dir() else source.parent
     if items.modality is Modality.TABLE:
-        used = list(items.items)
-        return (
-            _row_key({name: _as_written(record.cells[name]) for name in used})
-            for record in items.records
-            if record.item is not None
-        )
+        records = (record for record in items.records if record.item is not None)
+        rows = [{name: _text(record.cells[name]) for name in items.items} for record in records]
+        return _row_keys(rows)
     return (
         _file_key(item, base) if isinstance(item, Path) else f"text {_hash(str(item))}"
         for item in items.items
@@ -236,13 +234,31 @@ def _row_key(cells: Mapping[str, object]) -> str:
     return f"row {_hash(json.dumps(cells, sort_keys=True, default=str))}"
 
 
-def _as_written(cell: object) -> str | None:
-    """Return a cell as text; formats of tables differ in how they write a number: 1, 1.0, 1.00."""
-    text = "" if is_missing(cell) else category_of(cell).strip()
-    if text.lower() in MISSING:
+def _row_keys(rows: Sequence[Mapping[str, str | None]]) -> list[str]:
+    """Return a key for each row, the same for 1, 1.0 and 1.00: programs differ in what they write.
+
+    Where two rows differ in nothing else, as 1.1 and 1.10 may do, both keep their own.
+    """
+    keys = [_row_key({name: _number(text) for name, text in row.items()}) for row in rows]
+    first: dict[str, Mapping[str, str | None]] = {}
+    differ = {key for key, row in zip(keys, rows, strict=True) if first.setdefault(key, row) != row}
+    return [_row_key(row) if key in differ else key for key, row in zip(keys, rows, strict=True)]
+
+
+def _text(cell: object) -> str | None:
+    """Return a cell as text, the same in CSV and other tables; None if it is missing."""
+    if is_missing(cell):
         return None
-    is_number = len(text) <= MAX_DIGITS and NUMBER.fullmatch(text)
-    return str(Decimal(text).normalize()) if is_number else text
+    text = repr(float(cell)) if isinstance(cell, float | np.floating) else str(cell).strip()
+    return None if text.lower() in MISSING else text
+
+
+def _number(text: str | None) -> str | None:
+    """Return a number without zeros at its end; other texts unchanged."""
+    if text is None or not NUMBER.fullmatch(text):
+        return text
+    number = Decimal(text)
+    return str(abs(number) if not number else number.normalize(EXACT))
 
 
 def _file_key(path: Path, base: Path) -> str:

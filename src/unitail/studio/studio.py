@@ -47,6 +47,7 @@ class Studio:
         cache: FeatureCache | None = None,
         device: str = "auto",
         notes: Iterable[str] = (),
+        takes_table_labels: bool = True,
     ) -> None:
         self.catalogue, self.store, self.device = catalogue, store, device
         self.boot = secrets.token_hex(8)
@@ -78,7 +79,7 @@ class Studio:
         self._threads: list[threading.Thread] = []
         self._numpy_limits: threadpool_limits | None = None
         self._cores = torch.get_num_threads()
-        self.notes = (*notes, *self._import_table_labels())
+        self.notes = (*notes, *(self._import_table_labels() if takes_table_labels else ()))
         """What the user should know about how the items and their labels were read."""
         self.labels.update(store.since())
 
@@ -227,21 +228,20 @@ class Studio:
         new = {place: name for place, name in table_labels.items() if keys[place] not in known}
         if not new:
             return []
+        source, count = shown(self.catalogue.source), numbered(len(new), "label")
         try:
             names = {keys[place]: name for place, name in new.items()}
             self.store.label_by_name(names, excerpts=self._excerpts(new))
         except InvalidInput as error:
+            if before.labels:
+                return [f"Not used: {count}, added to {source} later: {str(error).rstrip('.')}"]
             raise InvalidInput(
-                f"the labels of {shown(self.catalogue.source)} cannot be classes of a studio",
+                f"the labels of {source} cannot be classes of a studio",
                 got=f"{error.wrong}, {error.got}",
                 allowed=error.allowed,
-                remedy="Name the column of the labels with --label-column; if there is no such"
-                " column, the studio starts without labels.",
+                remedy="Correct them, or name another column of labels with --label-column.",
             ) from error
-        if not before.revision:
-            return []
-        count = numbered(len(new), "label")
-        return [f"{count} that the table has by now {'is' if len(new) == 1 else 'are'} used, too"]
+        return [f"Used as well: {count}, added to {source} later"] if known else []
 
     def _encode(self) -> None:
         def on_more() -> None:

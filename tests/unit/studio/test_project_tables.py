@@ -9,52 +9,13 @@ import pandas
 import pytest
 from PIL import Image
 
+from helpers.studio_tables import ROWS, label_rows, labels, reopened, with_column, write
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidConfig, InvalidInput
 from unitail.studio.catalogue import Catalogue
-from unitail.studio.project import Project, ProjectSettings, open_project
+from unitail.studio.project import open_project
+from unitail.studio.settings import ProjectSettings
 from unitail.studio.store import Store
-
-Cells = Sequence[Sequence[object]]
-ROWS: Cells = [[n * 1.5, n % 3, f"kind {n % 2}"] for n in range(8)]
-
-
-def write(table: Path, names: str, rows: Cells) -> None:
-    lines = (";".join(map(str, row)) for row in rows)
-    table.write_text("\n".join([names.replace(" ", ";"), *lines, ""]))
-
-
-def with_column(rows: Cells, cells: Sequence[object]) -> Cells:
-    return [[*row, cell] for row, cell in zip(rows, cells, strict=True)]
-
-
-def reopened(source: Path, **given: object) -> Project:
-    opened = open_project(source, None, ProjectSettings(**given))  # type: ignore[arg-type]
-    opened.store.close()
-    return opened
-
-
-def label_rows(source: Path, count: int = 2, **given: object) -> None:
-    """Label the first rows, each as a class of its own that is named after its row."""
-    opened = open_project(source, None, ProjectSettings(**given))  # type: ignore[arg-type]
-    names = {key: f"class {row}" for row, key in enumerate(opened.catalogue.keys[:count])}
-    opened.store.label_by_name(names)
-    opened.store.close()
-
-
-def labels(opened: Project) -> dict[str, str]:
-    """Return the class of each labelled row that is in view, by the row's first cell."""
-    again = open_project(opened.catalogue.source, None, ProjectSettings())
-    snapshot = again.store.since()
-    again.store.close()
-    classes = {row.id: row.name for row in snapshot.classes}
-    catalogue = opened.catalogue
-    first = {each.item: str(next(iter(each.cells.values()))) for each in catalogue.items.records}
-    return {
-        first[catalogue.places[row.item]]: classes[row.class_id]
-        for row in snapshot.labels
-        if row.item in catalogue.places and row.class_id is not None
-    }
 
 
 @pytest.fixture
@@ -127,8 +88,8 @@ def test_a_new_column_hides_no_label_and_is_used_once_there_are_none(
         assert labels(again) == BOTH
         [note] = again.notes
         assert note.endswith(
-            "rows.csv has columns that are not used, since its 2 labels so far were given without"
-            " them: 'new'; to use them, label anew with --project FILE"
+            "rows.csv has columns that are not used, since the 2 labels of its rows were given"
+            " without them: 'new'; to use them, label anew with --project FILE"
         )
         assert list(again.catalogue.columns) == ["x", "y", "z"]
         assert again.settings == before

@@ -124,7 +124,7 @@ def test_labels_that_a_table_gets_later_are_used_and_noted(tmp_path: Path) -> No
     names = {row.id: row.name for row in again.labels.classes()}
     given = {place: names[row.class_id] for place, row in again.labels.rows().items()}  # type: ignore[index]
     assert given == {0: "a", 1: "b", 2: "b", 3: "c"}  # what was labelled before stays
-    assert again.notes == ("first", "1 label that the table has by now is used, too")
+    assert again.notes == ("first", f"Used as well: 1 label, added to {table} later")
     again.stop()
 
 
@@ -143,9 +143,7 @@ def test_labels_that_cannot_be_classes_are_told(
     with pytest.raises(InvalidInput, match=sentence) as caught:
         open_studio(table)
     assert str(caught.value).startswith(f"the labels of {table} cannot be classes of a studio: got")
-    assert str(caught.value).endswith(
-        "if there is no such column, the studio starts without labels."
-    )
+    assert str(caught.value).endswith("name another column of labels with --label-column.")
 
 
 def test_labels_by_others_in_the_database_come_in(studio: Studio, folder: Path) -> None:

@@ -20,8 +20,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote_to_bytes
 
-import numpy as np
-
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput, UserError, choice
 from unitail.inputs.cells import MISSING, is_missing
@@ -39,7 +37,7 @@ BYTES = "bytes "
 """Prefix of the key of a file whose name is not valid text."""
 KEY_OF_CELLS = re.compile(rf"(text|row) [0-9a-f]{{{HASH}}}( #\d+)?")
 """Keys of texts and rows, which may be repeated."""
-NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,20})(\.[0-9]{1,20})?(e[-+][0-9]{2,3})?")
+NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,20})(\.[0-9]{1,20})?")
 """Numbers as programs write them; 007 is a name."""
 EXACT = Context(prec=50)
 LONG_CELL = 24
@@ -247,9 +245,7 @@ def _row_keys(rows: Sequence[Mapping[str, str | None]]) -> list[str]:
 
 def _text(cell: object) -> str | None:
     """Return a cell as text, the same in CSV and other tables; None if it is missing."""
-    if is_missing(cell):
-        return None
-    text = repr(float(cell)) if isinstance(cell, float | np.floating) else str(cell).strip()
+    text = "" if is_missing(cell) else str(cell).strip()
     return None if text.lower() in MISSING else text
 
 
@@ -257,8 +253,7 @@ def _number(text: str | None) -> str | None:
     """Return a number without zeros at its end; other texts unchanged."""
     if text is None or not NUMBER.fullmatch(text):
         return text
-    number = Decimal(text)
-    return str(abs(number) if not number else number.normalize(EXACT))
+    return str(Decimal(text).normalize(EXACT))
 
 
 def _file_key(path: Path, base: Path) -> str:

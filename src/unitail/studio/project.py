@@ -105,7 +105,7 @@ def _open_again(opening: Opening, store: Store) -> Project:
         *_note_columns(opening, gone, reading),
         *_note_hidden(opening, reading, columns_changed=bool(gone or reading.new)),
     )
-    takes_labels = not count or (reading.num_shown > 0 and not gone)
+    takes_labels = not count or reading.num_shown > 0
     return Project(catalogue, store, used, notes, takes_labels)
 
 

@@ -99,7 +99,9 @@ class Opening:
             return best
         if failures:
             raise failures[0]
-        return readings[-1]  # as recognised
+        names = {*self.columns} - {settings.label_column}
+        known = (each for each in readings if set(each.columns or ()) == names)
+        return next(known, readings[-1])  # the last is as recognised
 
     def _readings(self, settings: ProjectSettings) -> Iterator[Callable[[], ReadItems]]:
         """Yield ways to read the items: with each set of columns, then with new columns, too."""
@@ -107,7 +109,8 @@ class Opening:
             kinds = self._present(columns)
             if kinds:  # else all that was used is gone, or items are not rows
                 yield partial(self._read_without_new, settings, columns, kinds)
-        yield partial(self._read, settings, self._present(settings.columns))
+        kinds = {**self._present(settings.columns), **(self.given.columns or {})}
+        yield partial(self._read, settings, kinds)
 
     def _read_without_new(
         self, settings: ProjectSettings, columns: Kinds, kinds: Kinds

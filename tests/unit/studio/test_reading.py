@@ -92,16 +92,21 @@ def test_codes_that_look_like_numbers_keep_rows_apart(tmp_path: Path, codes: lis
     assert labels(reopened(table)) == {first: "class 0", second: "class 1"}
 
 
-def test_small_large_and_negative_numbers_are_the_same_in_other_formats(tmp_path: Path) -> None:
-    numbers = [1e-7, -1e20, 1.5e300, -0.0, 12345678901234567.0]
+def test_a_code_keeps_its_label_when_one_that_looks_like_it_comes(tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    write(table, "code size", [["007", 5], ["A1", 5]])
+    label_rows(table)
+    write(table, "code size", [["7", 5], ["007", 5], ["A1", 5]])
+    assert labels(reopened(table)) == {"007": "class 0", "A1": "class 1"}
+
+
+def test_numbers_have_the_same_keys_in_other_formats(tmp_path: Path) -> None:
+    numbers = [1e-7, -1e20, 1.5e300, -0.5, 3.0, 12345678901234567.0]
     frame = pandas.DataFrame({"a": numbers, "b": 1})
     frame.to_parquet(tmp_path / "t.parquet")
     frame.to_csv(tmp_path / "t.csv", index=False)
-    frame.assign(a=list(map(repr, numbers))).to_csv(tmp_path / "u.csv", index=False)
-    first, second, third = (
-        Catalogue.read(tmp_path / name).keys for name in ("t.parquet", "t.csv", "u.csv")
-    )
-    assert first == second == third
+    first, second = (Catalogue.read(tmp_path / name).keys for name in ("t.parquet", "t.csv"))
+    assert first == second
     assert len(set(first)) == len(numbers)
 
 
@@ -191,14 +196,41 @@ def test_options_that_begin_anew_keep_the_encoder(table: Path) -> None:
     assert again.settings.encoder == "hashing"
 
 
-def test_row_numbers_and_answers_are_no_new_columns(table: Path) -> None:
+def test_row_numbers_are_not_new_columns(table: Path) -> None:
     label_rows(table)
-    frame = pandas.read_csv(table, sep=";").assign(**{"answer": "a", "probability": 0.5})
-    frame.drop(columns=["answer", "probability"]).to_csv(table)  # with its index
+    before = reopened(table).settings
+    pandas.read_csv(table, sep=";").to_csv(table, sep=";")  # with its index
     again = reopened(table)
-    assert (labels(reopened(table)).values(), again.notes) != ({}, ())
-    assert again.notes == ()
-    assert len(set(again.catalogue.keys) & set(Catalogue.read(table).keys)) == 8
+    assert (again.settings, again.notes) == (before, ())
+    assert sorted(labels(again).values()) == ["class 0", "class 1"]
+
+
+def test_an_option_that_shows_fewer_labels_is_refused(table: Path) -> None:
+    label_rows(table, 2)
+    write(table, "x y", [row[:2] for row in ROWS])
+    reopened(table)
+    label_rows(table, 3)
+    write(table, "x y z", ROWS)
+    assert len(labels(reopened(table))) == 3
+    with pytest.raises(InvalidConfig, match="got --column x=skip; allowed: x=table, as for the 5"):
+        reopened(table, columns={"x": "skip"})  # the first two would be in view
+    write(table, "p q r", ROWS)
+    assert list(reopened(table, columns={"p": "skip"}).catalogue.columns) == ["q", "r"]
+    assert list(reopened(table).catalogue.columns) == ["q", "r"]
+    with pytest.raises(InvalidConfig, match="with another --column: got --column q=text"):
+        reopened(table, columns={"q": "text"})  # none is in view, with or without
+
+
+def test_an_option_that_cannot_be_read_says_why(tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    rows = [[f"this is the long text of letter {n}", f"missing/{n}.png"] for n in range(6)]
+    write(table, "body picture", rows)
+    label_rows(table, content_column="body")
+    with pytest.raises(InvalidConfig, match="got --content-column picture; allowed: body"):
+        reopened(table, content_column="picture")
+    write(table, "text picture", rows)
+    with pytest.raises(InvalidInput, match="none of the files named in column 'picture' exists"):
+        reopened(table, content_column="picture")
 
 
 def test_a_database_without_settings_says_which_options_may_have_been_others(table: Path) -> None:

@@ -203,6 +203,12 @@ def test_row_numbers_are_not_new_columns(table: Path) -> None:
     again = reopened(table)
     assert (again.settings, again.notes) == (before, ())
     assert sorted(labels(again).values()) == ["class 0", "class 1"]
+    pandas.read_csv(table, sep=";", index_col=0).assign(new=1).to_csv(table, sep=";")
+    again = reopened(table)
+    assert sorted(labels(again).values()) == ["class 0", "class 1"]
+    assert again.notes[0].endswith(
+        "were given without them: 'new'; to use them, label anew with --project FILE"
+    )
 
 
 def test_an_option_that_shows_fewer_labels_is_refused(table: Path) -> None:
@@ -214,7 +220,7 @@ def test_an_option_that_shows_fewer_labels_is_refused(table: Path) -> None:
     assert len(labels(reopened(table))) == 3
     with pytest.raises(InvalidConfig, match="got --column x=skip; allowed: x=table, as for the 5"):
         reopened(table, columns={"x": "skip"})  # the first two would be in view
-    write(table, "p q r", ROWS)
+    write(table, "p q r label", with_column(ROWS, [""] * 8))
     assert list(reopened(table, columns={"p": "skip"}).catalogue.columns) == ["q", "r"]
     assert list(reopened(table).catalogue.columns) == ["q", "r"]
     with pytest.raises(InvalidConfig, match="with another --column: got --column q=text"):

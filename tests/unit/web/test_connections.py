@@ -1,71 +1,36 @@
 import http.client
+import logging
 import select
 import socket
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 
 import pytest
 import uvicorn
+from uvicorn.server import ServerState
 
+from helpers.connections import Clock, Pipe, connected, request, respond, serving
 from helpers.studios import wait_until
 from unitail.web.connections import LimitedConnection
-from unitail.web.replies import Receive, Scope, Send
+from unitail.web.slow_readers import LOOK_SECONDS, READ_SECONDS
 
 SECONDS = 0.4
-LARGE = 16 * 2**20
-"""Bytes of an answer that no buffer between two sockets holds."""
 MOST = 6
+OK = bytes(2)
+"""The answer to /2."""
 
 
 class Hasty(LimitedConnection):
     head_seconds = SECONDS
-    read_seconds = SECONDS
+    rest_seconds = SECONDS
     max_connections = MOST
 
 
-finished: list[str] = []
-"""Large answers that the application has got rid of."""
-
-
-async def app(scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer any request, /large with a large answer."""
-    if scope["type"] == "http" and scope["path"].startswith("/large"):
-        length = str(LARGE).encode()
-        headers = [(b"content-length", length)]
-        if scope["path"] == "/large/close":
-            headers.append((b"connection", b"close"))
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        pieces = 256 if scope["path"] == "/large/pieces" else 1
-        for number in range(pieces):
-            more = number + 1 < pieces
-            body = bytes(LARGE // pieces)
-            await send({"type": "http.response.body", "body": body, "more_body": more})
-        finished.append(scope["path"])
-    elif scope["type"] == "http":
-        await send(
-            {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]}
-        )
-        await send({"type": "http.response.body", "body": b"ok"})
-
-
 @pytest.fixture(scope="module")
-def port() -> Iterator[int]:
-    server = uvicorn.Server(
-        uvicorn.Config(app, port=0, http=Hasty, log_level="error", lifespan="off", ws="none")
-    )
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    yield server.servers[0].sockets[0].getsockname()[1]
-    server.should_exit = True
-    thread.join(10)
-
-
-def connected(port: int) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", port), timeout=60)
+def server() -> Iterator[uvicorn.Server]:
+    with serving(Hasty) as running:
+        yield running
 
 
 def all_of(one: socket.socket) -> bytes:
@@ -77,19 +42,19 @@ def all_of(one: socket.socket) -> bytes:
     return told
 
 
-def is_answered(port: int) -> bool:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    connection.request("GET", "/")
+def is_answered(server: uvicorn.Server) -> bool:
+    connection = http.client.HTTPConnection(*server.servers[0].sockets[0].getsockname(), timeout=60)
+    connection.request("GET", "/2")
     reply = connection.getresponse()
-    good = (reply.status, reply.read()) == (200, b"ok")
+    good = (reply.status, reply.read()) == (200, OK)
     connection.close()
     return good
 
 
-def test_a_head_that_never_ends_is_given_up_and_others_are_answered(port: int) -> None:
-    with connected(port) as silent, connected(port) as slow:
+def test_a_head_that_never_ends_is_given_up_and_others_are_answered(server: uvicorn.Server) -> None:
+    with connected(server) as silent, connected(server) as slow:
         slow.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n")
-        wait_until(lambda: is_answered(port))
+        wait_until(lambda: is_answered(server))
         for _ in range(60):  # a letter now and then changes nothing
             slow.sendall(b"X")
             if select.select([slow], [], [], SECONDS / 4)[0]:
@@ -103,14 +68,14 @@ def test_a_head_that_never_ends_is_given_up_and_others_are_answered(port: int) -
 
 
 def test_the_next_head_of_a_connection_has_its_time_too(
-    port: int, monkeypatch: pytest.MonkeyPatch
+    server: uvicorn.Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Hasty, "head_seconds", 60)
-    with connected(port) as one:
+    with connected(server) as one:
         for _ in range(2):  # an answered request, and a pause, cost nothing
-            one.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            one.sendall(request("/2"))
             told = b""
-            while not told.endswith(b"\r\n\r\nok"):
+            while not told.endswith(b"\r\n\r\n" + OK):
                 piece = one.recv(100_000)
                 assert piece, told
                 told += piece
@@ -121,58 +86,129 @@ def test_the_next_head_of_a_connection_has_its_time_too(
 
 
 def test_connections_beyond_the_limit_are_told_and_room_is_found_again(
-    port: int, monkeypatch: pytest.MonkeyPatch
+    server: uvicorn.Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with ExitStack() as stack:
         monkeypatch.setattr(Hasty, "head_seconds", 60)
         for _ in range(MOST):
-            stack.enter_context(connected(port))
-        with connected(port) as beyond:
+            stack.enter_context(connected(server))
+        with connected(server) as beyond:
             told = all_of(beyond)
         assert told.startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
         assert told.endswith(b'{"error": "there are too many connections"}')
-    wait_until(lambda: is_answered(port))  # once they have gone
+    wait_until(lambda: is_answered(server))  # once they have gone
     with ExitStack() as stack:
         monkeypatch.setattr(Hasty, "head_seconds", SECONDS)
-        for silent in [stack.enter_context(connected(port)) for _ in range(MOST)]:
+        for silent in [stack.enter_context(connected(server)) for _ in range(MOST)]:
             all_of(silent)
-        wait_until(lambda: is_answered(port))  # once they were closed
+        wait_until(lambda: is_answered(server))  # once they were closed
 
 
-@pytest.mark.parametrize("path", ["/large", "/large/close"])
-def test_a_client_that_does_not_read_its_answer_is_cut_off(port: int, path: str) -> None:
-    finished.clear()
-    with connected(port) as deaf:
-        deaf.sendall(2 * f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
-        # The second answer waits for the first; once it ends, others have its place.
-        wait_until(lambda: len(finished) == (1 if path.endswith("close") else 2))
-        time.sleep(4 * SECONDS)
-        read = len(all_of(deaf))
-    assert read < LARGE
+POST = b"POST /2 HTTP/1.1\r\nHost: localhost\r\n"
 
 
-def test_a_client_that_reads_gets_all_of_a_large_answer_and_the_next(port: int) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    for _ in range(2):
-        connection.request("GET", "/large")
-        assert len(connection.getresponse().read()) == LARGE
-        time.sleep(1.5 * SECONDS)  # what was read in time is no reason to close
-    connection.close()
+def answer_of(one: socket.socket) -> bytes:
+    """Read up to the end of an answer to /2."""
+    told = b""
+    while not told.endswith(b"\r\n\r\n" + OK):
+        piece = one.recv(1000)
+        assert piece, told
+        told += piece
+    return told
 
 
-@pytest.mark.parametrize("path", ["/large", "/large/pieces", "/large/close"])
-def test_a_client_that_reads_slowly_and_steadily_gets_everything(
-    port: int, path: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("ends", [b"", b"GET / HT"])
+def test_a_body_that_comes_after_its_answer_is_no_head(
+    server: uvicorn.Server, ends: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Hasty, "read_seconds", 1.0)
-    with connected(port) as slow:
-        slow.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
-        read = 0
-        for _ in range(40):  # most of the answer waits in the server for several times its limit
-            read += len(slow.recv(2**16))
-            time.sleep(0.1)
-        assert read < LARGE / 2
-        while read < LARGE:
-            piece = slow.recv(2**20)
-            assert piece, read
-            read += len(piece)
+    """What comes after the body may be one: then it has its time, else the connection is idle."""
+    with connected(server) as one:
+        one.sendall(POST + b"Content-Length: 10\r\n\r\n12345")
+        assert answer_of(one).startswith(b"HTTP/1.1 200")
+        one.sendall(b"67")
+        time.sleep(SECONDS / 4)
+        one.sendall(b"890" + ends)
+        if ends:
+            assert all_of(one).startswith(b"HTTP/1.1 408")
+        else:
+            time.sleep(2 * SECONDS)
+            one.sendall(request("/2"))
+            assert answer_of(one).startswith(b"HTTP/1.1 200")
+
+
+def test_a_body_that_never_ends_after_its_answer_is_given_up(server: uvicorn.Server) -> None:
+    with connected(server) as one:
+        one.sendall(POST + b"Content-Length: 1000\r\n\r\n1")
+        assert answer_of(one)
+        with suppress(ConnectionError):
+            for _ in range(60):
+                one.sendall(b"1")
+                if select.select([one], [], [], SECONDS / 4)[0]:
+                    break
+            else:
+                raise AssertionError("it was never given up")
+        assert all_of(one) == b""  # another answer would be taken for that of the next request
+
+
+def test_an_idle_connection_is_closed_also_after_a_late_body() -> None:
+    with serving(Hasty, keep_alive=1) as server, connected(server) as one:
+        one.sendall(POST + b"Content-Length: 5\r\n\r\n")
+        assert answer_of(one)
+        one.sendall(b"12345")
+        assert all_of(one) == b""
+
+
+@pytest.mark.parametrize("begins", [b"5\r\n12345\r\n", b""])
+def test_a_wrong_chunk_after_the_answer_closes_without_an_error_in_the_log(
+    server: uvicorn.Server, begins: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.ERROR), connected(server) as one:
+        one.sendall(POST + b"Transfer-Encoding: chunked\r\n\r\n" + begins)
+        assert answer_of(one)
+        one.sendall(b"zz\r\n")
+        assert all_of(one) == b""
+        wait_until(lambda: not server.server_state.connections)
+    assert caplog.messages == []
+
+
+def test_what_is_not_http_is_told(server: uvicorn.Server) -> None:
+    with connected(server) as one:
+        one.sendall(b"\0\r\n\r\n")
+        assert all_of(one).startswith(b"HTTP/1.1 400 ")
+
+
+class Alone:
+    """A connection without a server, whose client reads nothing."""
+
+    def __init__(self, most: int = 1) -> None:
+        self.clock, self.pipe = Clock(), Pipe()
+        config = uvicorn.Config(respond, http=LimitedConnection, log_level="critical")
+        self.connection = LimitedConnection(config, ServerState(), {}, self.clock)  # type: ignore[arg-type]
+        self.connection.max_connections = most
+        self.connection.connection_made(self.pipe)
+
+    def is_cut_in_time(self) -> bool:
+        """Let the time for reading pass; return whether the connection ends, without a timer."""
+        self.clock.advance(READ_SECONDS + 2 * LOOK_SECONDS)
+        if self.pipe.is_cut:
+            self.connection.connection_lost(None)
+        return self.pipe.is_cut and not self.clock.waiting
+
+
+def test_error_replies_that_are_not_read_hold_no_connection_and_no_timer() -> None:
+    refused, late, garbled = Alone(most=0), Alone(), Alone()
+    late.clock.advance(late.connection.head_seconds)
+    garbled.connection.data_received(b"\0\r\n\r\n")
+    for alone, status in ((refused, b"503"), (late, b"408"), (garbled, b"400")):
+        assert alone.pipe.written.startswith(b"HTTP/1.1 " + status)
+        assert alone.pipe.is_closed
+        assert not alone.pipe.is_cut
+        assert alone.is_cut_in_time()
+
+
+def test_a_connection_that_ends_leaves_no_timer() -> None:
+    alone = Alone()
+    alone.connection.data_received(b"GET / HT")
+    assert alone.clock.waiting
+    alone.connection.connection_lost(None)
+    assert not alone.clock.waiting

@@ -1,4 +1,7 @@
-"""Limits the number of requests in progress; those beyond it are told to try again later."""
+"""Limits the number of requests in progress; those beyond it are told to try again later.
+
+A request is in progress until its answer has been read, but for the little that waits in buffers.
+"""
 
 import time
 from dataclasses import dataclass, field
@@ -23,7 +26,7 @@ class Admission:
     body_limits: BodyLimits
     at_work: int = field(default=0, init=False)
     bytes_at_work: int = field(default=0, init=False)
-    """Announced body sizes of all requests in progress."""
+    """Announced body sizes of all requests in progress, and the sizes of their answers."""
     closing: bool = field(default=False, init=False)
     """Whether the server is stopping, and connections are closed after their answers."""
 
@@ -55,19 +58,27 @@ class Admission:
             return overloaded(f"{self.at_work} requests in progress", f"at most {limit}")
         # A single request is always admitted: its size has its own limit.
         if self.bytes_at_work and self.bytes_at_work + size > self.limits.bytes_at_work:
-            got = f"{self.bytes_at_work + size:,} bytes in all requests"
+            got = f"{self.bytes_at_work + size:,} bytes in all requests and answers"
             return overloaded(got, f"at most {self.limits.bytes_at_work:,}")
         return None
 
     async def _work(self, scope: Scope, receive: Receive, send: Send, size: int) -> None:
-        start, status = time.perf_counter(), 500
+        start, end, status = time.perf_counter(), 0.0, 500
 
         async def watched(message: Message) -> None:
-            nonlocal status
+            nonlocal end, size, status
             if message["type"] == "http.response.start":
                 status = message["status"]
                 if self.closing:
                     message["headers"] = [*message.get("headers", []), (b"connection", b"close")]
+            else:
+                length = len(message.get("body", b""))
+                self.bytes_at_work, size = self.bytes_at_work + length, size + length
+                if not message.get("more_body", False):
+                    end = time.perf_counter()
+                    # The server takes a message without waiting until it is read, but not the next.
+                    await send({**message, "more_body": True})
+                    message = {"type": message["type"], "body": b""}
             await send(message)
 
         self.at_work += 1
@@ -80,7 +91,7 @@ class Admission:
             self.bytes_at_work -= size
             self.metrics.at_work.set(self.at_work)
             route = getattr(scope.get("route"), "path", "other")
-            self.metrics.count_request(route, status, time.perf_counter() - start)
+            self.metrics.count_request(route, status, (end or time.perf_counter()) - start)
 
 
 def overloaded(got: str, allowed: str) -> Refusal:

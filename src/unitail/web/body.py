@@ -44,6 +44,14 @@ class LimitedBody:
     def check_announced(self, scope: Scope) -> None:
         """Refuse a body by its announced length, before anything is read."""
         length = header(scope, "content-length")
+        if length is not None and header(scope, "transfer-encoding") is not None:
+            raise Refusal(
+                400,
+                "the length of the body is announced in two ways",
+                got="Content-Length and Transfer-Encoding",
+                allowed="one of them",
+                headers={"Connection": "close"},  # where the body ends, others may see differently
+            )
         if length is not None and not (length.isascii() and length.isdigit()):
             raise Refusal(
                 400,

@@ -1,18 +1,24 @@
 """More than the service can do at a time: who is sent away, and that all others are answered."""
 
+import http.client
 import json
+import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
-from helpers.raw_requests import LIMITS, QUESTION, TOKEN, send
+from helpers.raw_requests import JSON, LIMITS, PREDICT, QUESTION, TOKEN, send
 from helpers.services import ASKED, Live, running, text_classifier, vector_classifier
+from helpers.studios import wait_until
 from unitail.client import Client
 from unitail.service import messages
+from unitail.service.limits import ServiceLimits
 from unitail.service.questions import answer
 
 
@@ -98,8 +104,61 @@ def test_too_many_bytes_at_a_time_are_sent_away(live: Live, gate: threading.Even
         thread.join()
     assert [reply[0] for reply in replies] == [200, 200]
     assert refused_length[0] == refused_chunks[0] == 503
-    assert "got 57,000 bytes in all requests; allowed: at most 50,000" in refused_length[2]
+    assert (
+        "got 57,000 bytes in all requests and answers; allowed: at most 50,000" in refused_length[2]
+    )
     assert send(live, body=large)[0] == 200
+
+
+@contextmanager
+def deaf_clients(live: Live, count: int) -> Iterator[list[socket.socket]]:
+    """Ask for large answers on connections that do not read them."""
+    content = json.dumps({"vectors": np.tile(ASKED[:5], (200, 1)).tolist(), "influence": 9})
+    head = {"Host": "localhost", "Content-Length": str(len(content)), **JSON}
+    lines = [f"POST {PREDICT} HTTP/1.1", *(f"{name}: {value}" for name, value in head.items())]
+    with ExitStack() as stack:
+        clients = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for client in clients:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.settimeout(60)
+            client.connect(("127.0.0.1", int(live.url.rpartition(":")[2])))
+            client.sendall("\r\n".join([*lines, "", content]).encode())
+        yield clients
+
+
+def are_unsent(live: Live, count: int) -> bool:
+    """Return whether this many connections have more to send than they are able to."""
+    connections = list(live.server.server_state.connections)
+    return sum(each.transport.get_write_buffer_size() > 2**16 for each in connections) == count
+
+
+@pytest.mark.parametrize(
+    ("limits", "sentence"),
+    [
+        (ServiceLimits(concurrency=3), "got 3 requests in progress; allowed: at most 3"),
+        (ServiceLimits(bytes_at_work=10**6), "bytes in all requests and answers; allowed: at mo"),
+    ],
+)
+def test_answers_that_are_not_read_are_requests_in_progress(
+    limits: ServiceLimits, sentence: str
+) -> None:
+    with (
+        running({"blobs": vector_classifier()}, limits=limits, token=TOKEN) as live,
+        deaf_clients(live, 3) as clients,
+    ):
+        wait_until(lambda: are_unsent(live, 3))
+        assert live.service.metrics.at_work._value.get() == 3
+        status, headers, refusal = send(live)
+        assert (status, headers["retry-after"], sentence in refusal) == (503, "1", True), refusal
+        for client in clients[1:]:
+            client.close()  # as when it is cut off
+        with http.client.HTTPResponse(clients[0]) as reply:
+            reply.begin()
+            assert len(json.loads(reply.read())["answers"]) == 1000
+        wait_until(lambda: live.service.metrics.at_work._value.get() == 0)
+        assert send(live)[0] == 200
+        admission = live.server.config.app.app  # type: ignore[union-attr]
+        wait_until(lambda: admission.bytes_at_work == 0)
 
 
 def test_others_are_answered_while_a_large_body_is_parsed(

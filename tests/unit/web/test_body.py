@@ -70,6 +70,7 @@ def limits(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     [
         ({**KNOWN, **LENGTH}, 413, 10),
         ({**KNOWN, "content-length": "many"}, 400, 10),
+        ({**KNOWN, "content-length": "1", "transfer-encoding": "chunked"}, 400, 10),
         ({**KNOWN, "transfer-encoding": "chunked"}, 413, 3 + 10),
         ({**KNOWN, "transfer-encoding": "chunked", "expect": "100-continue"}, 413, 3 + 10),
         ({**KNOWN, **LENGTH, "expect": "100-continue"}, 413, 0),

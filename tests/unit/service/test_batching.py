@@ -14,6 +14,8 @@ from unitail.service import batching
 from unitail.service.batching import PIECE_ROWS, Batcher
 from unitail.service.classifiers import Classifiers, Version
 from unitail.service.questions import (
+    ALL,
+    INFLUENCE,
     NOVELTY,
     PROBABILITIES,
     AnswerOptions,
@@ -105,12 +107,10 @@ def test_equally_probable_classes_are_the_first_whatever_is_asked_with_them(widt
     assert {(each["label"], each["probability"]) for each in alone} == {("a", 0.5)}
     for size in (3, 20):
         groups = [rows[start : start + size] for start in range(0, len(rows), size)]
-        plain = AnswerOptions()
         together = [
-            each for group in groups for each in answer([QueryRows(asked, group, plain)])[0]
+            each for group in groups for each in answer([QueryRows(asked, group, options)])[0]
         ]
-        for one, other in zip(together, alone, strict=True):
-            assert one == {name: value for name, value in other.items() if name != "influence"}
+        assert together == alone
 
 
 def test_many_rows_of_many_classes_are_answered_as_they_are_alone() -> None:
@@ -132,17 +132,58 @@ def test_numbers_on_a_border_of_the_grid_are_those_of_the_row_alone() -> None:
     generator, asked = np.random.default_rng(0), version()
     on_border = (np.arange(400).reshape(200, 2) + 12_345_678.5) / 1e8
 
-    def noisy(_: Version, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        values = on_border[rows[:, 0].astype(int)]
-        return (
-            values if len(rows) == 1 else values * (1 + generator.normal(size=values.shape) / 1e14)
-        )
+    def noisy(places: slice) -> np.ndarray[Any, Any]:
+        values = on_border[places]
+        if len(values) == 1:
+            return values
+        return values * (1 + generator.normal(size=values.shape) / 1e14)
 
-    rows = np.arange(200.0)[:, None]
-    alone = [_steady(asked, row[None], noisy, PROBABILITIES)[0].tolist() for row in rows]
-    assert _steady(asked, rows, noisy, PROBABILITIES).tolist() == alone
-    careless = PROBABILITIES.rounded(noisy(asked, rows))
-    assert (careless != np.array(alone)).mean() > 0.2
+    assert _steady(asked, noisy(ALL), noisy, PROBABILITIES).tolist() == (
+        PROBABILITIES.rounded(on_border).tolist()
+    )
+    careless = PROBABILITIES.rounded(noisy(ALL))
+    assert (careless != PROBABILITIES.rounded(on_border)).mean() > 0.2
+
+
+def test_influence_of_a_row_is_the_same_whatever_is_asked_with_it() -> None:
+    """Also where distances nearly cancel, and where examples are equal and so are their values."""
+    generator, options = np.random.default_rng(3), AnswerOptions(influence=100)
+    half = generator.normal(size=(40, 6))
+    for support in (
+        generator.normal(size=(100, 6)),
+        np.repeat(half, 2, axis=0) + 1e-9 * generator.normal(size=(80, 6)),
+        np.repeat(half, 2, axis=0),
+    ):
+        classifiers = Classifiers()
+        labels = np.arange(len(support)) % 3
+        classifiers.add("one", TailClassifier(device="cpu").fit(support, labels))
+        asked = classifiers.find("one").newest
+        rows = np.concatenate([generator.normal(size=(30, 6)), support[:10]])
+        rows[5, 2] = np.nan
+        alone = [answer([QueryRows(asked, row[None], options)])[0][0] for row in rows]
+        for size in (7, 40):
+            groups = [rows[start : start + size] for start in range(0, len(rows), size)]
+            together = [
+                each for group in groups for each in answer([QueryRows(asked, group, options)])[0]
+            ]
+            assert together == alone  # to the last bit, and in the same order
+
+
+def test_influence_on_a_border_of_its_grid_is_that_of_the_row_alone() -> None:
+    """Noise is as large for small values as for large ones, of both signs."""
+    generator, asked = np.random.default_rng(0), version()
+    on_border = (np.arange(-400, 400).reshape(200, 4) + 0.5) / 1e8
+
+    def noisy(places: slice) -> np.ndarray[Any, Any]:
+        values = on_border[places]
+        return values if len(values) == 1 else values + generator.normal(size=values.shape) / 1e14
+
+    expected = INFLUENCE.rounded(on_border)
+    assert _steady(asked, noisy(ALL), noisy, INFLUENCE).tolist() == expected.tolist()
+    assert (INFLUENCE.rounded(noisy(ALL)) != expected).mean() > 0.2
+    assert str(INFLUENCE.rounded(np.array([-1e-9, 1.23456789012, -123.0])).tolist()) == (
+        "[0.0, 1.23456789, -123.0]"
+    )
 
 
 def test_a_grid_keeps_eight_digits_and_powers_of_ten_are_no_border() -> None:

@@ -86,7 +86,7 @@ def test_the_examples_that_decided_an_answer_are_named(live: Live) -> None:
         assert answer == other
         assert [each["example"] for each in deciding] == bare.top(2)[place].tolist()
         values = [bare.values[place, each["example"]] for each in deciding]
-        assert [each["value"] for each in deciding] == pytest.approx(values, abs=1e-9)
+        assert [each["value"] for each in deciding] == pytest.approx(values, abs=DIGITS)
         assert all(each["label"] == Y[each["example"]] for each in deciding)
     red = live.client.predict("colours", files=[picture((240, 5, 5))], influence=1)
     assert red["answers"][0]["influence"][0]["label"] == "red"

@@ -14,7 +14,6 @@ import re
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
 from threading import Lock
 from typing import Self
 from urllib.parse import urlsplit
@@ -289,10 +288,11 @@ def _authorization(scope: Scope) -> tuple[str, str]:
 
 
 def _cookie(scope: Scope) -> str | None:
-    cookies: SimpleCookie = SimpleCookie()
-    try:
-        cookies.load(header(scope, "cookie") or "")
-    except CookieError:
-        return None
-    name = cookie_name(scope)
-    return cookies[name].value if name in cookies else None
+    """Return the token in our cookie; None without one.
+
+    Cookies of a host are those of all its ports: what other programs store there may be anything.
+    """
+    ours, cookies = cookie_name(scope), ";".join(header_values(scope, "cookie"))
+    pairs = [pair.partition("=") for pair in cookies.split(";")]
+    values = [value.strip() for name, _, value in pairs if name.strip() == ours]
+    return values[-1] if values else None

@@ -159,6 +159,33 @@ def test_a_cookie_is_of_one_port() -> None:
 
 
 @pytest.mark.parametrize(
+    "foreign",
+    [
+        'a={"x": 1}',
+        "theme=a b",
+        "x@y=1",
+        "a=\xe9",
+        "[x]=1",
+        "flag",
+        "expires=1",
+        'a="q',
+        "=",
+        f"{COOKIE}_80=another",
+        f"{COOKIE}_8000x=another",
+        f"a={COOKIE}_8000=another",
+    ],
+)
+def test_cookies_of_other_programs_on_this_machine_do_not_hide_ours(foreign: str) -> None:
+    access, ours = Access.at("127.0.0.1", token=TOKEN), f"{COOKIE}_8000={TOKEN}"
+    for cookies in (f"{foreign}; {ours}", f"{ours}; {foreign}", f"{foreign};{ours};{foreign}"):
+        access.check(request(host="localhost:8000", cookie=cookies))
+    assert refused(access, request(host="localhost:8000", cookie=foreign)).status == 401
+    two = request(host="localhost:8000", cookie=foreign)
+    two["headers"] += header_lines({"cookie": ours})  # type: ignore[operator]
+    access.check(two)
+
+
+@pytest.mark.parametrize(
     ("headers", "got"),
     [
         ({}, "no token"),

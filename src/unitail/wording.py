@@ -31,6 +31,15 @@ def excerpt(text: str, length: int = MAX_EXCERPT) -> str:
     return line if len(line) <= length else line[: length - 1] + "…"
 
 
+def is_utf8(text: str) -> bool:
+    """Return whether UTF-8 can encode a text: half of a pair of surrogates, it cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def numbered(number: int, noun: str) -> str:
     """Return a count with its noun: "1 file", "2,000 files", "3 classes"."""
     plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from unitail.wording import MAX_EXCERPT, excerpt, markdown_table, numbered, shown, some
+from unitail.wording import MAX_EXCERPT, excerpt, is_utf8, markdown_table, numbered, shown, some
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,14 @@ def test_nouns_follow_their_number(number: int, noun: str, phrase: str) -> None:
 )
 def test_a_long_list_ends_in_the_number_of_the_others(names: list[object], phrase: str) -> None:
     assert some(names, 2) == phrase
+
+
+@pytest.mark.parametrize(
+    ("text", "is_good"),
+    [("", True), ("aü\U0001f98a\0", True), ("a\ud800", False), ("\udc80", False)],
+)
+def test_texts_with_half_of_a_pair_of_surrogates_are_no_utf8(text: str, is_good: bool) -> None:
+    assert is_utf8(text) is is_good
 
 
 def test_a_list_may_have_another_separator_and_come_from_anywhere() -> None:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from unitail.service.limits import MAX_LABEL
 from unitail.web.replies import Refusal
-from unitail.wording import excerpt, some
+from unitail.wording import excerpt, is_utf8, some
 
 MAX_NAMED = 10
 """Largest number of classes named in a refusal."""
@@ -30,8 +30,8 @@ def new_labels(classes: NDArray[Any], labels: Sequence[Any]) -> NDArray[Any] | l
     """
     kind = KINDS.get(type(classes.tolist()[0]), "whole numbers")
     for place, label in enumerate(labels):
-        if isinstance(label, str) and len(label) > MAX_LABEL:
-            raise _refused(place, f"{len(label):,} characters", f"at most {MAX_LABEL:,} characters")
+        if isinstance(label, str):
+            _check_text(place, label)
         if KINDS.get(type(label), "whole numbers") != kind:
             raise _refused(place, _brief(label), f"{kind}, as the labels of this classifier")
     return list(labels) if kind in KINDS.values() else _whole_numbers(classes.dtype, labels)
@@ -78,6 +78,14 @@ def names_of(label: object) -> tuple[str, ...]:
     if isinstance(label, float) and label.is_integer():
         return str(label), str(int(label))
     return (str(label),)
+
+
+def _check_text(place: int, label: str) -> None:
+    if len(label) > MAX_LABEL:
+        raise _refused(place, f"{len(label):,} characters", f"at most {MAX_LABEL:,} characters")
+    if "\0" in label or not is_utf8(label):
+        # numpy drops the first at the end of a label, and no reply can hold the others.
+        raise _refused(place, _brief(label), "characters that UTF-8 can encode, without NUL")
 
 
 def _whole_numbers(dtype: np.dtype[Any], labels: Sequence[Any]) -> NDArray[Any]:

@@ -19,7 +19,7 @@ from unitail.service.classifiers import Version
 from unitail.service.decoder_pool import DecoderPool
 from unitail.service.limits import ServiceLimits
 from unitail.web.replies import Refusal
-from unitail.wording import excerpt
+from unitail.wording import excerpt, is_utf8
 
 Vector = NDArray[Any]
 MAX_DECODED = 3
@@ -55,7 +55,7 @@ class RequestVectors:
         """Encode texts."""
         encoder = _encoder(version, Modality.TEXT)
         for place, text in enumerate(texts):
-            self._check_text(place, text)
+            self._check_text(_item(place), text)
         return np.concatenate(
             [await self._encode_one(encoder, place, text) for place, text in enumerate(texts)]
         )
@@ -88,7 +88,7 @@ class RequestVectors:
     def _cell(self, name: str, value: Any) -> object:  # noqa: ANN401 - JSON
         """Return a cell of a table; refuse what is not a plain value, or too large."""
         if isinstance(value, str):
-            self._check_length(f"the text in column {excerpt(repr(name))}", value)
+            self._check_text(f"the text in column {excerpt(repr(name))}", value)
         elif isinstance(value, float | int) and not isinstance(value, bool):
             if not abs(value) <= MAX_CELL and value == value:
                 raise _wrong_cell(name, "a number that is too large", f"within ±{MAX_CELL:g}")
@@ -107,10 +107,7 @@ class RequestVectors:
                 allowed=f"at most {limit:,}",
             )
 
-    def _check_text(self, place: int, text: str) -> None:
-        self._check_length(f"item {place} (the first is 0)", text)
-
-    def _check_length(self, what: str, text: str) -> None:
+    def _check_text(self, what: str, text: str) -> None:
         """Refuse long texts, all of which would be split into tokens in the server's process."""
         limit = self._limits.text_characters
         if len(text) > limit:
@@ -120,6 +117,13 @@ class RequestVectors:
                 got=f"{len(text):,} characters",
                 allowed=f"texts of at most {limit:,} characters",
                 remedy="Send the beginning of it.",
+            )
+        if not is_utf8(text):
+            raise Refusal(
+                422,
+                f"{what} is no text",
+                got=excerpt(repr(text[:60])),
+                allowed="characters that UTF-8 can encode",
             )
 
     async def files(self, version: Version, contents: Sequence[bytes]) -> Vector:
@@ -137,7 +141,7 @@ class RequestVectors:
         try:
             if encoder.modality is Modality.TEXT:
                 text = content.decode("utf-8-sig")
-                self._check_text(place, text)
+                self._check_text(_item(place), text)
                 item: object = text
             else:
                 item = await self._decoders.decode(encoder.modality, content)
@@ -154,6 +158,10 @@ class RequestVectors:
         if vectors.unreadable:
             raise _unreadable(place, vectors.unreadable[0].reason)
         return vectors.features
+
+
+def _item(place: int) -> str:
+    return f"item {place} (the first is 0)"
 
 
 def _columns(encoder: InputEncoder) -> list[str]:
@@ -213,7 +221,7 @@ def _wrong_kind(version: Version, got: str) -> Refusal:
 def _unreadable(place: int, reason: str, allowed: str = "items that the encoder reads") -> Refusal:
     return Refusal(
         422,
-        f"item {place} (the first is 0) cannot be read",
+        f"{_item(place)} cannot be read",
         got=reason,
         allowed=allowed,
         remedy="Fix it or leave it out.",

@@ -38,6 +38,7 @@ def live() -> Iterator[Live]:
     classifiers = {
         "blobs": vector_classifier(),
         "words": words,
+        "colours": colour_classifier(),
         "numbered": numbered.fit(images, [7, 7, 8, 8]),
     }
     with running(classifiers) as service:
@@ -71,6 +72,13 @@ def add(live: Live, name: str, label: str) -> tuple[int, str]:
         ("blobs", "true", "got True; allowed: whole numbers, as"),
         ("words", "1", "got 1; allowed: texts, as the labels of this classifier"),
         ("words", json.dumps("L" * (MAX_LABEL + 1)), "labels.0"),
+        (
+            "words",
+            '"a\\u0000"',
+            r"got 'a\x00'; allowed: characters that UTF-8 can encode",
+        ),
+        ("words", '"\\u0000"', "without NUL"),
+        ("words", '"\\ud800"', "the body is invalid"),
     ],
 )
 def test_labels_that_the_classifier_cannot_have_are_refused(
@@ -79,6 +87,32 @@ def test_labels_that_the_classifier_cannot_have_are_refused(
     status, said = add(live, name, label)
     assert (status, sentence in said) == (422, True), said
     assert len(said) < 500
+
+
+def test_labels_that_no_reply_can_hold_are_refused_by_every_way_in(live: Live) -> None:
+    """One of them would make every later reply that lists the classes fail."""
+    for wrong in ("\ud800", "a\udfff", "a\0", "\0b"):
+        with pytest.raises(Refusal, match=r"label 1 .*allowed: characters that UTF-8 can encode"):
+            new_labels(np.array(["a", "b"]), ["a", wrong])
+    form = (
+        b'--e\r\nContent-Disposition: form-data; name="files"; filename="0"\r\n\r\n'
+        + picture((1, 2, 3))
+        + b'\r\n--e\r\nContent-Disposition: form-data; name="labels"\r\n\r\n'
+        + b"red\0"
+        + b"\r\n--e--\r\n"
+    )
+    request = urllib.request.Request(
+        f"{live.url}/v1/classifiers/colours/examples/files",
+        form,
+        {"Content-Type": "multipart/form-data; boundary=e"},
+    )
+    with pytest.raises(urllib.error.HTTPError) as caught:
+        urllib.request.urlopen(request)
+    with caught.value as error:
+        assert error.code == 422
+        assert rb"got 'red\\x00'; allowed: characters" in error.read()
+    assert new_labels(np.array(["a", "b"]), ["\U0001f98a", "ü\n"]) == ["\U0001f98a", "ü\n"]
+    assert live.client.describe("colours")["version"] == 1
 
 
 def test_the_longest_label_is_taken_and_longer_ones_are_refused_by_every_way_in(

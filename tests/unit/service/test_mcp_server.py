@@ -153,6 +153,7 @@ def test_the_command_speaks_over_standard_input_and_output(tmp_path: Path) -> No
             "cannot contain this many texts: got 0",
         ),
         ("add_examples", {"name": "letters", "texts": ["a"], "labels": []}, "1 item and 0 labels"),
+        ("add_examples", {"name": "letters", "texts": ["a"], "labels": ["A\0"]}, "without NUL"),
     ],
 )
 def test_what_is_wrong_is_told_to_the_model(

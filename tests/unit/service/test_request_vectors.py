@@ -75,6 +75,20 @@ def test_many_large_images_in_one_request_are_never_in_memory_together() -> None
     with_items(work)
 
 
+def test_texts_that_utf8_cannot_encode_are_refused_also_in_cells() -> None:
+    letters = version(text_classifier())
+    table = version(TailClassifier(MODEL, device="cpu", encoder="auto").fit(TABLE, list("aaabbb")))
+
+    async def work(items: RequestVectors, decoders: Watched) -> None:
+        with pytest.raises(Refusal, match=r"item 1 \(the first is 0\) is no text: got 'a.ud800'"):
+            await items.texts(letters, ["a", "a\ud800"])
+        with pytest.raises(Refusal, match=r"the text in column 'kind' is no text: got '.udfff'"):
+            await items.table(table, [{"size": 1, "kind": "\udfff"}])
+        assert len(await items.texts(letters, ["ab\0"])) == 1
+
+    with_items(work)
+
+
 def test_nor_are_those_of_many_requests() -> None:
     colours = version(colour_classifier())
 

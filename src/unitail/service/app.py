@@ -138,7 +138,7 @@ def _add_errors(app: FastAPI) -> None:
 
 def _sentence(problem: dict[str, Any]) -> str:
     """Describe what is wrong with a field of a request, in the form of all errors."""
-    where = ".".join(str(step) for step in problem["loc"][1:]) or "the body"
+    where = excerpt(".".join(str(step) for step in problem["loc"][1:])) or "the body"
     got = _brief(problem.get("input"))
     return (
         f"{where} is invalid: got {got}; allowed: see the description of the route."

@@ -25,10 +25,10 @@ from unitail.service.questions import AnswerOptions
 from unitail.service.service import Service, too_many
 from unitail.web.replies import JsonReply, Refusal
 
-JSON = "application/json"
 REFUSALS: dict[int | str, dict[str, Any]] = {
     status: {"model": messages.Problem, "description": text}
     for status, text in {
+        400: "The head of the request is wrong: its host, or the length of its body.",
         401: "The server needs its token, in the header `Authorization: Bearer TOKEN`.",
         403: "The host or origin is not allowed, or the service is read-only.",
         404: "There is no such classifier, or class.",
@@ -94,8 +94,7 @@ class JsonRoute(APIRoute):
             return handler
 
         async def handle(request: Request) -> Response:
-            if request.headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
-                # A form; FastAPI refuses anything else, unless it is a kind of JSON.
+            if not _is_json(request):  # a form; FastAPI refuses anything else
                 return await handler(_Uploads(request.scope, request.receive))
             body = await request.body()
             service = request.app.state.service
@@ -106,6 +105,13 @@ class JsonRoute(APIRoute):
             return await handler(parsed)
 
         return handle
+
+
+def _is_json(request: Request) -> bool:
+    """Return whether FastAPI would parse the body as JSON: `application/json` or one of its kin."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    main, _, sub = kind.partition("/")
+    return main == "application" and (sub == "json" or sub.endswith("+json"))
 
 
 def _parse_message(kind: type[BaseModel], body: bytes) -> BaseModel:

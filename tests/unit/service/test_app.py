@@ -3,6 +3,7 @@
 import json
 import socket
 import sys
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,6 +19,7 @@ from helpers.services import (
     vector_classifier,
 )
 from unitail.client import Refused
+from unitail.service import messages
 
 
 @pytest.fixture(scope="module")
@@ -123,6 +125,37 @@ def test_bodies_that_are_no_question_are_told(live: Live, body: bytes) -> None:
     status, _, sentence = send(live, body=body)
     assert status in (400, 422)
     assert sentence
+
+
+@pytest.mark.parametrize(
+    "kind", ["application/json", "Application/x+JSON; a=b", "application/+json"]
+)
+def test_json_of_every_kind_is_parsed_in_the_thread_for_it(
+    live: Live, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsers: list[str] = []
+    parse = messages.Question.model_validate_json
+
+    def watched(body: bytes) -> messages.Question:
+        parsers.append(threading.current_thread().name)
+        return parse(body)
+
+    monkeypatch.setattr(messages.Question, "model_validate_json", watched)
+    headers = {**JSON, "Content-Type": kind}
+    assert send(live, headers=headers)[0] == 200
+    for body in (b'{"texts": ["\\ud800"]}', b'{"rows": [{"\\ud800": 1}]}', b'{"\\ud800": 1}'):
+        status, _, sentence = send(live, body=body, headers=headers)
+        assert (status, "the body is invalid" in sentence) == (422, True)
+    assert len(parsers) == 4
+    assert all(name.startswith("parsing") for name in parsers)
+
+
+def test_of_what_is_wrong_only_the_beginning_is_told(live: Live) -> None:
+    for wrong in ("k" * 15_000, "k\n" * 5_000):
+        for content in ({wrong: 1}, {"version": wrong}):
+            status, _, sentence = send(live, body=json.dumps(content).encode())
+            assert status == 422
+            assert len(sentence) < 400
 
 
 @pytest.mark.parametrize(

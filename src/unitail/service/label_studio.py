@@ -9,9 +9,6 @@ fetches nothing that a request names.
 
 import base64
 import binascii
-import json
-import xml.etree.ElementTree as ElementTree
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,108 +17,64 @@ from fastapi.responses import JSONResponse
 from numpy.typing import NDArray
 
 from unitail.errors import UserError
+from unitail.service import messages
 from unitail.service.classifiers import Version
-from unitail.service.labels import label_of, names_of, some_classes
+from unitail.service.labelling_interface import Interface
+from unitail.service.labels import label_of
+from unitail.service.messages import CORRECTED
 from unitail.service.questions import AnswerOptions
+from unitail.service.routes import REFUSALS, JsonRoute, Name
 from unitail.service.service import Service
 from unitail.web.replies import Refusal
+from unitail.wording import excerpt
 
-router = APIRouter(prefix="/label-studio/{name}", tags=["Label Studio"])
-CREATED = ("ANNOTATION_CREATED", "ANNOTATIONS_CREATED")
-"""Events that add examples."""
-CORRECTED = "ANNOTATION_UPDATED"
-"""The event that replaces an example."""
-MAX_CONFIG = 100_000
-"""Longest labelling interface, in characters."""
-ITEMS = {"Text": "text", "Image": "image"}
-"""What the classifier of a project must take, by the tag of the objects to label."""
-
-
-@dataclass(frozen=True)
-class Interface:
-    """The names in a labelling interface."""
-
-    from_name: str
-    to_name: str
-    key: str
-    """Key of the item in a task's data."""
-    takes: str
-    """What the classifier must take."""
-    choices: tuple[str, ...]
-    """The choices as far as the interface lists them."""
-
-    @classmethod
-    def of(cls, config: object) -> "Interface":
-        """Read the `<Choices>` of an interface, and the object they refer to."""
-        root = _parse(config)
-        objects = {
-            each.get("name"): ((each.get("value") or "").lstrip("$"), takes)
-            for tag, takes in ITEMS.items()
-            for each in root.iter(tag)
-        }
-        choices = [each for each in root.iter("Choices") if each.get("toName") in objects]
-        if len(choices) != 1:
-            raise _wrong_interface(f"{len(choices)} such")
-        from_name, to_name = choices[0].get("name") or "", choices[0].get("toName") or ""
-        listed = (each.get("alias") or each.get("value") for each in choices[0].iter("Choice"))
-        return cls(from_name, to_name, *objects[to_name], tuple(name for name in listed if name))
-
-    def choice_of(self, label: object) -> str:
-        """Return the choice that stands for a class: a listed one if any is a name of it."""
-        names = names_of(label)
-        return next((name for name in names if name in self.choices), names[0])
-
-    def check(self, version: Version) -> None:
-        """Refuse a classifier that cannot answer, or whose answers are none of the choices."""
-        if version.takes != self.takes:
-            raise _wrong_interface(
-                f"objects of kind {self.takes} for a classifier of {version.takes}"
-            )
-        classes = version.classifier.classes_.tolist()
-        if self.choices and not any(self.choice_of(label) in self.choices for label in classes):
-            raise Refusal(
-                422,
-                "no class of the classifier is one of the choices",
-                got=some_classes(self.choices),
-                allowed=some_classes(classes),
-                remedy="Add these as <Choice value=...>, or serve another classifier.",
-            )
+COMMON: dict[int | str, Any] = {status: REFUSALS[status] for status in (400, 401, 403, 404, 422)}
+"""Refusals of all routes."""
+OF_BODIES: dict[int | str, Any] = {status: REFUSALS[status] for status in (408, 413, 503)}
+"""Further refusals of routes that take a body."""
+router = APIRouter(
+    prefix="/label-studio/{name}", tags=["Label Studio"], responses=COMMON, route_class=JsonRoute
+)
 
 
-@router.get("/health")
-async def health(request: Request, name: str) -> dict[str, str]:
+@router.get("/health", summary="Check that the model is there", response_model=messages.ModelHealth)
+async def health(request: Request, name: Name) -> JSONResponse:
     """Report that the backend is alive."""
     _service(request).classifiers.find(name)
-    return {"status": "UP", "model_class": "unitail"}
+    return JSONResponse({"status": "UP", "model_class": "unitail"})
 
 
-@router.post("/setup")
-async def setup(request: Request, name: str) -> dict[str, str]:
+@router.post(
+    "/setup",
+    summary="Check a project",
+    response_model=messages.ModelVersion,
+    responses=OF_BODIES,
+)
+async def setup(request: Request, name: Name, project: messages.ProjectSetup) -> JSONResponse:
     """Check the labelling interface when the model is added."""
-    content = await _content(request)
     version = _service(request).classifiers.find(name).newest
-    Interface.of(content.get("schema")).check(version)
-    return {"model_version": _version_name(version)}
+    Interface.of(project.interface).check(version)
+    return JSONResponse({"model_version": _version_name(version)})
 
 
-@router.get("/versions")
-async def versions(request: Request, name: str) -> dict[str, list[str]]:
+@router.get("/versions", summary="Name the version", response_model=messages.ModelVersions)
+async def versions(request: Request, name: Name) -> JSONResponse:
     """Name the version that answers; Label Studio warns users of backends without this route."""
-    return {"versions": [_version_name(_service(request).classifiers.find(name).newest)]}
+    newest = _service(request).classifiers.find(name).newest
+    return JSONResponse({"versions": [_version_name(newest)]})
 
 
-@router.post("/predict")
-async def predict(request: Request, name: str) -> dict[str, Any]:
+@router.post(
+    "/predict", summary="Suggest labels", response_model=messages.Suggestions, responses=OF_BODIES
+)
+async def predict(request: Request, name: Name, asked: messages.ProjectTasks) -> JSONResponse:
     """Suggest a label for each task; a task that cannot be read gets none."""
-    service, content = _service(request), await _content(request)
+    service = _service(request)
     version = service.classifiers.find(name).newest
-    interface = Interface.of(content.get("label_config"))
-    tasks = content.get("tasks")
-    if not isinstance(tasks, list):
-        raise _malformed("tasks", "a list of tasks")
-    service.check_count(len(tasks), "tasks")
+    interface = Interface.of(asked.label_config)
+    service.check_count(len(asked.tasks), "tasks")
     async with service.in_time():
-        rows = [await _row_or_refusal(service, version, interface, task) for task in tasks]
+        rows = [await _row_or_refusal(service, version, interface, task) for task in asked.tasks]
         read = [row for row in rows if not isinstance(row, UserError)]
         if not read:
             raise next(row for row in rows if isinstance(row, UserError))
@@ -134,19 +87,26 @@ async def predict(request: Request, name: str) -> dict[str, Any]:
         else _suggestion(interface, next(answers), label)
         for row in rows
     ]
-    return {"results": results, "model_version": label}
+    return JSONResponse({"results": results, "model_version": label})
 
 
-@router.post("/webhook")
-async def webhook(request: Request, name: str) -> JSONResponse:
+@router.post(
+    "/webhook",
+    summary="Learn from annotations",
+    response_model=messages.Learned,
+    status_code=201,
+    responses={**OF_BODIES, 507: REFUSALS[507]},
+)
+async def webhook(request: Request, name: Name, event: messages.ProjectEvent) -> JSONResponse:
     """Learn from annotations: from new ones, and from corrections."""
-    service, content = _service(request), await _content(request)
-    served, action = service.classifiers.find(name), content.get("action")
-    if action not in (*CREATED, CORRECTED):
+    service = _service(request)
+    served = service.classifiers.find(name)
+    if event.action is None:
         return JSONResponse({"learned": 0}, 201)
-    project = content.get("project")
-    interface = Interface.of(project.get("label_config") if isinstance(project, dict) else None)
-    labelled = _labelled(interface, content)
+    if event.project is None:
+        raise _malformed("project", "the project with its label_config, which a webhook may send")
+    interface = Interface.of(event.project.label_config)
+    labelled = _labelled(interface, event)
     if not labelled:
         return JSONResponse({"learned": 0}, 201)
     service.check_count(len(labelled), "annotations")
@@ -155,7 +115,7 @@ async def webhook(request: Request, name: str) -> JSONResponse:
     async with service.in_time() as deadline:
         rows = [await _row(service, served.newest, interface, task) for task, _ in labelled]
         vectors = np.concatenate(rows)
-        if action == CORRECTED:
+        if event.action == CORRECTED:
             version, replaced = await service.correct(served, vectors, labels, deadline)
         else:
             version, replaced = await service.add(served, vectors, labels, deadline), None
@@ -163,7 +123,9 @@ async def webhook(request: Request, name: str) -> JSONResponse:
     return JSONResponse(reply if replaced is None else {**reply, "replaced": replaced}, 201)
 
 
-async def _row(service: Service, version: Version, interface: Interface, task: Any) -> NDArray[Any]:  # noqa: ANN401
+async def _row(
+    service: Service, version: Version, interface: Interface, task: messages.ProjectTask | None
+) -> NDArray[Any]:
     value = _value(interface, task)
     if version.takes == "text":
         return await service.vectors.texts(version, [value])
@@ -171,10 +133,7 @@ async def _row(service: Service, version: Version, interface: Interface, task: A
 
 
 async def _row_or_refusal(
-    service: Service,
-    version: Version,
-    interface: Interface,
-    task: Any,  # noqa: ANN401 - JSON
+    service: Service, version: Version, interface: Interface, task: messages.ProjectTask
 ) -> NDArray[Any] | UserError:
     try:
         return await _row(service, version, interface, task)
@@ -182,36 +141,28 @@ async def _row_or_refusal(
         return error
 
 
-def _labelled(interface: Interface, content: dict[str, Any]) -> list[tuple[Any, str]]:
+def _labelled(
+    interface: Interface, event: messages.ProjectEvent
+) -> list[tuple[messages.ProjectTask | None, str]]:
     """Return the tasks with one choice, and the choice; others are skipped or have several.
 
     An event has one annotation and its task, or lists of them.
     """
-    annotations, tasks = content.get("annotation"), content.get("task")
-    annotations = annotations if isinstance(annotations, list) else [annotations]
-    tasks = tasks if isinstance(tasks, list) else [tasks] * len(annotations)
-    by_id = {each["id"]: each for each in tasks if isinstance(each, dict) and _is_id(each)}
+    tasks, by_id = event.task, {task.id: task for task in event.task if task.id is not None}
     labelled = []
-    for place, annotation in enumerate(annotations):
+    for place, annotation in enumerate(event.annotation):
         choices = _choices(interface, annotation)
-        own = annotation.get("task") if isinstance(annotation, dict) else None
-        task = by_id.get(own) if isinstance(own, int) else None
-        if task is None:
-            task = tasks[place] if place < len(tasks) else None
+        in_turn = tasks[place] if place < len(tasks) else None
+        task = in_turn if annotation.task is None else by_id.get(annotation.task, in_turn)
         if len(choices) == 1:
             labelled.append((task, choices[0]))
     return labelled
 
 
-def _is_id(task: dict[str, Any]) -> bool:
-    return isinstance(task.get("id"), int)
-
-
-def _value(interface: Interface, task: Any) -> str:  # noqa: ANN401 - JSON
-    data = task.get("data") if isinstance(task, dict) else None
-    value = data.get(interface.key) if isinstance(data, dict) else None
+def _value(interface: Interface, task: messages.ProjectTask | None) -> str:
+    value = None if task is None or task.data is None else task.data.get(interface.key)
     if not isinstance(value, str):
-        raise _malformed(f"data.{interface.key}", "a text in every task")
+        raise _malformed(f"data.{excerpt(interface.key)}", "a text in every task")
     return value
 
 
@@ -247,35 +198,12 @@ def _nothing(version: str) -> dict[str, Any]:
     return {"result": [], "score": 0.0, "model_version": version}
 
 
-def _choices(interface: Interface, annotation: Any) -> list[str]:  # noqa: ANN401 - JSON
+def _choices(interface: Interface, annotation: messages.Annotation) -> list[str]:
     """Return the choices of an annotation; none if it was skipped."""
-    results = annotation.get("result") if isinstance(annotation, dict) else None
-    for each in results if isinstance(results, list) else ():
-        if isinstance(each, dict) and each.get("from_name") == interface.from_name:
-            value = each.get("value")
-            choices = value.get("choices") if isinstance(value, dict) else None
-            return [str(choice) for choice in choices] if isinstance(choices, list) else []
+    for region in annotation.result or ():
+        if region.from_name == interface.from_name:
+            return (region.value and region.value.choices) or []
     return []
-
-
-def _parse(config: object) -> ElementTree.Element:
-    """Parse an interface; refuse declarations, whose entities could expand without limit."""
-    if not isinstance(config, str) or len(config) > MAX_CONFIG or "<!" in config:
-        raise _wrong_interface("none, or one with declarations")
-    try:
-        return ElementTree.fromstring(config)
-    except ElementTree.ParseError as error:
-        raise _wrong_interface(str(error)) from error
-
-
-async def _content(request: Request) -> dict[str, Any]:
-    try:
-        content = await _service(request).parse(json.loads, await request.body())
-    except (ValueError, RecursionError) as error:
-        raise _malformed("the body", "JSON") from error
-    if not isinstance(content, dict):
-        raise _malformed("the body", "a JSON object")
-    return content
 
 
 def _service(request: Request) -> Service:
@@ -289,13 +217,3 @@ def _version_name(version: Version) -> str:
 
 def _malformed(what: str, allowed: str) -> Refusal:
     return Refusal(422, f"{what} is invalid", got="something else", allowed=allowed)
-
-
-def _wrong_interface(got: str) -> Refusal:
-    return Refusal(
-        422,
-        "the labelling interface is not supported",
-        got=got,
-        allowed="one <Choices> for one <Text> or <Image>",
-        remedy="Change the labelling interface.",
-    )

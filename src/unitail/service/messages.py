@@ -4,12 +4,14 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     StrictBool,
     StrictFloat,
     StrictInt,
     StrictStr,
+    model_validator,
 )
 
 from unitail.answer_defaults import COVERAGE
@@ -144,3 +146,134 @@ class Problem(BaseModel):
     """Why a request was refused."""
 
     error: str = Field(description="What is wrong, what was given, what is allowed and what to do.")
+
+
+CREATED = ("ANNOTATION_CREATED", "ANNOTATIONS_CREATED")
+"""Events of Label Studio that add examples."""
+CORRECTED = "ANNOTATION_UPDATED"
+"""The event that replaces an example."""
+
+
+def _as_list(value: object) -> object:
+    if value is None:
+        return []
+    return value if isinstance(value, list) else [value]
+
+
+OneOrMany = Annotated[
+    Many[Item], BeforeValidator(_as_list, json_schema_input_type=Item | list[Item] | None)
+]
+"""What Label Studio sends by itself, or as a list."""
+
+
+class ProjectTask(BaseModel):
+    """A task of Label Studio."""
+
+    id: int | None = None
+    data: dict[str, Any] | None = Field(None, description="The items, by the keys of the project.")
+
+
+class ProjectTasks(BaseModel):
+    """Tasks of a project that need suggestions."""
+
+    label_config: str = Field(description="The labelling interface of the project.")
+    tasks: Many[ProjectTask]
+
+
+class ProjectSetup(BaseModel):
+    """A project to which the model is added."""
+
+    interface: str = Field(alias="schema", description="The labelling interface of the project.")
+
+
+class ProjectInterface(BaseModel):
+    """A project of Label Studio."""
+
+    label_config: str = Field(description="The labelling interface.")
+
+
+class RegionValue(BaseModel):
+    """What was annotated."""
+
+    choices: list[StrictStr] | None = None
+
+
+class AnnotatedRegion(BaseModel):
+    """A part of an annotation."""
+
+    from_name: str | None = Field(None, description="The control of the interface that was used.")
+    value: RegionValue | None = None
+
+
+class Annotation(BaseModel):
+    """An annotation of one task."""
+
+    task: int | None = Field(None, description="The id of the task.")
+    result: list[AnnotatedRegion] | None = None
+
+
+class ProjectEvent(BaseModel):
+    """What happened in a project of Label Studio; what is no annotation is ignored."""
+
+    action: str | None = Field(None, description=f"{', '.join(CREATED)} or {CORRECTED}.")
+    project: ProjectInterface | None = None
+    task: OneOrMany[ProjectTask] = []
+    annotation: OneOrMany[Annotation] = []
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_other_events(cls, content: object) -> object:
+        is_other = isinstance(content, dict) and content.get("action") not in (*CREATED, CORRECTED)
+        return {} if is_other else content
+
+
+class ModelHealth(BaseModel):
+    """That the model is there."""
+
+    status: str = Field(description="UP.")
+    model_class: str
+
+
+class ModelVersion(BaseModel):
+    """The version that answers."""
+
+    model_version: str = Field(description="The name of the classifier, and the version's number.")
+
+
+class ModelVersions(BaseModel):
+    """The versions that answer: the newest."""
+
+    versions: list[str]
+
+
+class SuggestedRegion(BaseModel):
+    """A suggested choice."""
+
+    from_name: str
+    to_name: str
+    type: str = Field(description="choices.")
+    value: RegionValue
+    score: float
+
+
+class Suggestion(BaseModel):
+    """What is suggested for a task: nothing, if it cannot be read."""
+
+    result: list[SuggestedRegion]
+    score: float = Field(description="The probability of the choice.")
+    model_version: str
+
+
+class Suggestions(BaseModel):
+    """A suggestion for each task."""
+
+    results: list[Suggestion]
+    model_version: str
+
+
+class Learned(BaseModel):
+    """How many annotations became examples."""
+
+    learned: int
+    model_version: str | None = Field(None, description="The version with them, if there are any.")
+    replaced: int | None = Field(None, description="How many examples a correction replaced.")

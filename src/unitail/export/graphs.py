@@ -99,7 +99,11 @@ class Exportable(TorchFunctionMode):
 
 
 class ClassifierGraph(nn.Module):
-    """Vectors (rows, d_T) in single precision to probabilities (rows, K) and class indices."""
+    """Vectors (rows, d_T) in single precision to probabilities (rows, K) and class indices.
+
+    A NaN is a missing value. Infinite values, which the classifier refuses, make a row's
+    probabilities NaN and its index -1.
+    """
 
     inputs = ("vectors",)
     outputs = ("probabilities", "class_indices")
@@ -144,7 +148,10 @@ class ClassifierGraph(nn.Module):
             rows = self._scaled(vectors.double())
             scores = _answers(self.model, self._reads, self._convert, rows.unsqueeze(0))[0]
             probabilities = (scores.double() + cast("Tensor", self.prior_offsets)).softmax(dim=-1)
-            return probabilities.float(), probabilities.argmax(dim=-1)
+            is_refused = vectors.isinf().any(dim=-1)
+            indices = probabilities.argmax(dim=-1).masked_fill(is_refused, -1)
+            probabilities = probabilities.masked_fill(is_refused.unsqueeze(-1), math.nan)
+            return probabilities.float(), indices
 
     def _scaled(self, rows: Tensor) -> Tensor:
         """Scale rows like `Scaling`."""
@@ -164,7 +171,10 @@ class ClassifierGraph(nn.Module):
 
 
 class ModelGraph(nn.Module):
-    """A support (n, d_T), its class indices (n,) and queries (m, d_T) to probabilities (m, K)."""
+    """A support (n, d_T), its class indices (n,) and queries (m, d_T) to probabilities (m, K).
+
+    A query that is not finite has NaN as its probabilities; if a row of the support is not, all do.
+    """
 
     inputs = ("support", "class_indices", "queries")
     outputs = ("probabilities",)
@@ -192,7 +202,9 @@ class ModelGraph(nn.Module):
                 rows = scale(rows)
             labelled = replace(labelled, features=labelled.features.float())
             read = self.model.read(labelled, self._draw, Visibility.ISOLATED)
-            return self.model.answer(read, rows.float())[0].softmax(dim=-1)
+            probabilities = self.model.answer(read, rows.float())[0].softmax(dim=-1)
+            is_refused = ~queries.isfinite().all(dim=-1, keepdim=True) | ~support.isfinite().all()
+            return probabilities.masked_fill(is_refused, math.nan)
 
 
 def _answers(model: AnyModel, reads: tuple[Any, ...], enter: Any, rows: Tensor) -> Tensor:  # noqa: ANN401

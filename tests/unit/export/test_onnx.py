@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from numpy.typing import NDArray
 
 from helpers.blobs import blobs
 from unitail import TailClassifier
@@ -58,6 +59,7 @@ def test_a_table_classifier_answers_in_onnx_as_in_python(
         probabilities, indices = session.run(None, {"vectors": given})
         assert np.abs(probabilities - expected[:count]).max() < TOLERANCE
         assert indices.tolist() == expected[:count].argmax(axis=1).tolist()
+    check_infinite_rows(session, given)
     many = np.resize(asked.astype(np.float32), (9000, 6))  # more than a chunk of any kind
     assert session.run(None, {"vectors": many})[0].shape == (9000, 3)
     facts = {entry.key: entry.value for entry in onnx.load(path).metadata_props}
@@ -74,6 +76,27 @@ def test_a_table_classifier_answers_in_onnx_as_in_python(
     with pytest.raises(CannotExport, match="does not give the answers of the model: got"):
         export_classifier(other, tmp_path / "other.onnx")
     assert [file.name for file in tmp_path.iterdir()] == ["classifier.onnx"]
+
+
+def check_infinite_rows(session: onnxruntime.InferenceSession, rows: NDArray[np.float32]) -> None:
+    """Each is told by its answer, and changes no other; Python refuses such rows."""
+    good, good_indices = session.run(None, {"vectors": rows})
+    for value in (np.inf, -np.inf):
+        wrong = rows.copy()
+        wrong[1, 2], wrong[3] = value, value
+        probabilities, indices = session.run(None, {"vectors": wrong})
+        assert np.isnan(probabilities[[1, 3]]).all()
+        assert indices[[1, 3]].tolist() == [-1, -1]
+        others = np.delete(np.arange(len(rows)), [1, 3])
+        assert np.array_equal(probabilities[others], good[others])
+        assert np.array_equal(indices[others], good_indices[others])
+
+
+def test_a_classifier_of_vectors_tells_infinite_rows_in_onnx(tmp_path: Path) -> None:
+    rows = X / np.linalg.norm(X, axis=1, keepdims=True)
+    classifier = TailClassifier(model(), device="cpu", scale="none").fit(rows, NAMES[Y])
+    session = onnxruntime.InferenceSession(export_classifier(classifier, tmp_path / "a.onnx"))
+    check_infinite_rows(session, rows.astype(np.float32))
 
 
 @pytest.mark.slow
@@ -107,6 +130,15 @@ def test_a_model_reads_examples_in_onnx_as_in_python(
         classifier = TailClassifier(network, device="cpu", scale="none").fit(rows, labels)
         expected = classifier.predict_proba(asked[:count])
         assert np.abs(probabilities - expected).max() < TOLERANCE
+    for value in (np.inf, -np.inf, np.nan):
+        wrong = given["queries"].copy()
+        wrong[1, 2] = value
+        [answers] = session.run(None, {**given, "queries": wrong})
+        assert np.isnan(answers[1]).all()
+        assert np.array_equal(np.delete(answers, 1, axis=0), np.delete(probabilities, 1, axis=0))
+        wrong = given["support"].copy()
+        wrong[3, 0] = value
+        assert np.isnan(session.run(None, {**given, "support": wrong})[0]).all()
 
 
 def test_a_model_is_exported_for_any_width_from_the_smallest_on(

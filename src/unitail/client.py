@@ -12,6 +12,7 @@ import threading
 import time
 import uuid
 from collections.abc import Mapping, Sequence
+from email.utils import parsedate_to_datetime
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
 from typing import Any, Self
@@ -21,6 +22,8 @@ from unitail.errors import InvalidConfig, UnitailError
 
 QUESTIONS = ("/predict", "/predict/files")
 """Suffixes of the routes that may be requested twice, since they change nothing."""
+MAX_WAIT = 10.0
+"""Longest wait before a request is sent again, in seconds."""
 
 
 class Refused(UnitailError):
@@ -59,15 +62,8 @@ class Client:
         timeout: float = 60.0,
         retries: int = 3,
     ) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise InvalidConfig(
-                "the address of a service is a URL",
-                got=repr(url),
-                allowed="http://HOST:PORT, or https://HOST",
-            )
-        self._https = parts.scheme == "https"
-        self._host, self._port, self._base = parts.hostname, parts.port, parts.path.rstrip("/")
+        scheme, self._host, self._port, self._base = _parts(url)
+        self._https = scheme == "https"
         self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         self._timeout, self._retries = timeout, retries
         self._lock = threading.Lock()
@@ -105,7 +101,7 @@ class Client:
         status, reply, _ = self._send("GET", "/metrics", None, self._headers)
         if status != 200:
             raise Refused(status, _sentence(reply))
-        return reply.decode()
+        return reply.decode("utf-8", "replace")
 
     def ready(self) -> bool:
         """Return whether the service is ready to answer."""
@@ -193,11 +189,11 @@ class Client:
         for attempt in range(self._retries + 1):
             status, reply, wait = self._send(method, f"/v1/classifiers{path}", body, headers)
             if status == 200:
-                return json.loads(reply)
+                return _content_of(reply)
             # A 503 with Retry-After means that nothing was done: even changes may be sent again.
             if status != 503 or wait is None or attempt == self._retries:
                 break
-            time.sleep(wait * (attempt + 1))
+            time.sleep(min(wait * (attempt + 1), MAX_WAIT))
         raise Refused(status, _sentence(reply))
 
     def _send(
@@ -261,8 +257,51 @@ def _exchange(
     """Send a request and return status and body of its answer, and the seconds of Retry-After."""
     connection.request(method, path, body, headers)
     response = connection.getresponse()
-    wait = response.headers.get("Retry-After")
-    return response.status, response.read(), None if wait is None else float(wait)
+    return response.status, response.read(), _seconds(response.headers.get("Retry-After"))
+
+
+def _seconds(retry_after: str | None) -> float | None:
+    """Return the seconds that a Retry-After asks for, as a number or a date; None if it does not.
+
+    Proxies in front of a service write dates.
+    """
+    if retry_after is None:
+        return None
+    try:
+        seconds = float(retry_after)
+    except ValueError:
+        try:
+            seconds = parsedate_to_datetime(retry_after).timestamp() - time.time()
+        except (ValueError, OverflowError):
+            return None
+    return seconds if seconds > 0 else 0.0
+
+
+def _content_of(reply: bytes) -> Any:  # noqa: ANN401 - JSON
+    """Return the content of a reply; what is not JSON comes from another program."""
+    try:
+        return json.loads(reply)
+    except (ValueError, RecursionError) as error:
+        sentence = (
+            f"the reply is not JSON: got {reply[:60]!r}; allowed: what `unitail serve` replies."
+            " Check the address: another program answers there."
+        )
+        raise Refused(200, sentence) from error
+
+
+def _parts(url: str) -> tuple[str, str, int | None, str]:
+    """Return scheme, host, port and path of a URL."""
+    try:
+        parts = urlsplit(url)
+        if parts.scheme in ("http", "https") and parts.hostname:
+            return parts.scheme, parts.hostname, parts.port, parts.path.rstrip("/")
+    except ValueError:  # no number where the port belongs, or brackets that do not match
+        pass
+    raise InvalidConfig(
+        "the address of a service is a URL",
+        got=repr(url),
+        allowed="http://HOST:PORT, or https://HOST",
+    )
 
 
 def _is_dead(connection: HTTPConnection) -> bool:
@@ -339,5 +378,5 @@ def _form(files: Sequence[Path | str | bytes], labels: Sequence[str]) -> tuple[b
 def _sentence(reply: bytes) -> str:
     try:
         return str(json.loads(reply)["error"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return reply[:200].decode("utf-8", "replace") or "no reason was given"

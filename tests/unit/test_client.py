@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from helpers.services import ASKED, Live, running, vector_classifier
-from unitail.client import Client, Refused
+from unitail.client import MAX_WAIT, Client, Refused
 from unitail.errors import InvalidConfig
 
 
@@ -18,7 +18,18 @@ def live() -> Iterator[Live]:
         yield service
 
 
-@pytest.mark.parametrize("url", ["localhost:8000", "ftp://localhost", "http://", ""])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "localhost:8000",
+        "ftp://localhost",
+        "http://",
+        "",
+        "http://localhost:99999",
+        "http://localhost:port",
+        "http://[::1",
+    ],
+)
 def test_an_address_is_a_url(url: str) -> None:
     with pytest.raises(InvalidConfig, match="the address of a service is a URL: got"):
         Client(url)
@@ -176,3 +187,70 @@ def test_items_that_are_no_list_or_of_two_kinds_are_refused_before_anything_is_s
                 call("letters", **items)
         with pytest.raises(InvalidConfig, match="labels is a list: got a single str"):
             client.add("letters", "red", texts=["a"])
+
+
+@contextmanager
+def answering(*replies: tuple[str, bytes]) -> Iterator[str]:
+    """Answer requests, each on a connection of its own, with what stands for a proxy."""
+
+    def serve(server: socket.socket) -> None:
+        for head, body in replies:
+            connection = server.accept()[0]
+            with connection:
+                read_request(connection)
+                length = f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+                connection.sendall(f"HTTP/1.1 {head}\r\n{length}".encode() + body)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=serve, args=(server,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+        thread.join(60)
+        assert not thread.is_alive()
+
+
+@pytest.mark.parametrize("page", [b"<html>Log in</html>", b"", b"\xff", b"[" * 100_000])
+def test_a_page_in_place_of_an_answer_is_told(page: bytes) -> None:
+    with (
+        answering(("200 OK", page)) as url,
+        Client(url) as client,
+        pytest.raises(Refused, match=r"the reply is not JSON: got b'.*; allowed: what") as caught,
+    ):
+        client.classifiers()
+    assert caught.value.status == 200
+    assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize(
+    ("retry_after", "wait"),
+    [
+        ("1", 1),
+        ("0.5", 0.5),
+        ("100000", MAX_WAIT),
+        ("inf", MAX_WAIT),
+        ("nan", 0),
+        ("-5", 0),
+        ("Wed, 21 Oct 2015 07:28:00 GMT", 0),
+        ("Wed, 21 Oct 2115 07:28:00 GMT", MAX_WAIT),
+    ],
+)
+def test_a_busy_service_is_asked_again_as_it_says_but_soon(
+    retry_after: str, wait: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr("unitail.client.time.sleep", waited.append)
+    busy = (f"503 Service Unavailable\r\nRetry-After: {retry_after}", b"{}")
+    with answering(busy, busy, ("200 OK", b"[]")) as url, Client(url) as client:
+        assert client.classifiers() == []
+    assert waited == [wait, min(2 * wait, MAX_WAIT)]
+
+
+@pytest.mark.parametrize("retry_after", ["soon", "", "Wed, 21 Oct 99999 07:28:00 GMT"])
+def test_a_busy_service_that_does_not_say_when_is_not_asked_again(retry_after: str) -> None:
+    busy = (f"503 Service Unavailable\r\nRetry-After: {retry_after}", b'{"error": "busy"}')
+    with (
+        answering(busy) as url,
+        Client(url) as client,
+        pytest.raises(Refused, match=r"busy \(status 503\)"),
+    ):
+        client.classifiers()

@@ -5,6 +5,8 @@ from dataclasses import KW_ONLY, dataclass
 from html import escape
 from urllib.parse import parse_qsl, quote, urlencode
 
+from starlette.requests import ClientDisconnect
+
 from unitail.web.access import Access, cookie_name
 from unitail.web.body import BodyLimits, LimitedBody
 from unitail.web.replies import (
@@ -148,6 +150,8 @@ async def _run_app(app: App, scope: Scope, body: LimitedBody, send: Send) -> Non
 
     try:
         await app(scope, body, watched)
+    except ClientDisconnect:
+        return  # within its body: there is nobody to answer, and nothing to report
     except Exception:
         if started or body.refusal is None:
             raise

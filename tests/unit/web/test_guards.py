@@ -5,9 +5,9 @@ import threading
 
 import pytest
 import uvicorn
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
 
-from helpers.asgi import HOST, ask, connect
+from helpers.asgi import HOST, ask, connect, header_lines
 from helpers.studios import wait_until
 from unitail.web.access import COOKIE, Access, Pass
 from unitail.web.body import BodyLimits, LimitedBody
@@ -207,6 +207,27 @@ def test_errors_of_the_application_are_its_own() -> None:
 
     with pytest.raises(RuntimeError, match="a bug"):
         ask(guarded(broken))
+
+
+def test_a_client_that_goes_within_its_body_is_no_error() -> None:
+    content: list[Message] = [
+        {"type": "http.request", "body": b'{"a"', "more_body": True},
+        {"type": "http.disconnect"},
+    ]
+
+    async def read(scope: Scope, receive: Receive, send: Send) -> None:
+        await Request(scope, receive).body()
+        raise AssertionError
+
+    async def receive() -> Message:
+        return content.pop(0)
+
+    async def send(message: Message) -> None:
+        raise AssertionError("there is nobody to answer")
+
+    scope = {"type": "http", "method": "POST", "path": "/", "query_string": b""}
+    asyncio.run(guarded(read)({**scope, "headers": header_lines(HOST)}, receive, send))
+    assert not content
 
 
 @pytest.mark.parametrize(

@@ -47,4 +47,5 @@ clean:
 .venv/ok: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --no-compile --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/pip install --quiet --no-compile --no-deps 'label-studio-sdk==2.1.*'  # see pyproject.toml
 	touch $@

@@ -2,9 +2,8 @@
 
 The package itself pins old versions of Flask and Jinja2, which the documentation's tools exclude,
 so it is not installed: requests and replies are those of its `api.py` and of Label Studio's hooks.
-Where `label-studio-sdk` is installed, it validates our suggestions as Label Studio does. It is not
-among our packages either: its version of OpenCV keeps numpy below 2.3, so that all other tests
-would run with an older numpy. By hand, in a folder of its own: with 2.1.2 this test passes.
+`label-studio-sdk` validates our suggestions as Label Studio does. `make` installs it without its
+version of OpenCV, which keeps numpy below 2.3, so that all other tests would run with an older one.
 """
 
 import base64
@@ -64,7 +63,7 @@ def test_tasks_get_suggestions(live: Live) -> None:
 
 
 def test_suggestions_are_valid_for_label_studios_own_package(live: Live) -> None:
-    reason = "label-studio-sdk is not installed: its OpenCV would replace numpy by one below 2.3"
+    reason = "label-studio-sdk is not installed: the Makefile has the command"
     interfaces = pytest.importorskip("label_studio_sdk.label_interface", reason=reason)
     for name, config, values in (
         ("letters", TEXTS, ("aaaa", "why?", "bbb")),

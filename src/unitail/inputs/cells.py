@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date, timedelta
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +50,10 @@ _DATE = re.compile(
     r"(?:(?:T|,? )(?P<time>\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?Z?))?"
 )
 MONTHS = 12
+MAX_ODD_SHARE = 0.1
+"""Largest share of cells that are no numbers in a column that seems meant to hold numbers."""
+Formats: TypeAlias = Mapping[str, Mapping[str, Any]]
+"""How the cells of each column were read: as numbers or not, their style, the order of dates."""
 
 
 @dataclass(frozen=True)
@@ -195,11 +199,43 @@ def as_features(frame: Any, like: Any = None) -> tuple[Any, list[str]]:  # noqa:
         converted[name] = pandas.Series(texts[name], dtype=object) if are_names else numbers[name]
         if are_names:
             styles.pop(name, None)
+            notes += (
+                _note_odd_cells(name, wrong, len(_present(texts[name]))) if like is None else []
+            )
         else:
             notes += _note_wrong_cells("number", name, wrong)
     features = pandas.DataFrame(converted)
     features.attrs.update({STYLES: styles, ORDERS: orders})
     return features, notes
+
+
+def as_features_before(frame: Any, formats: Formats) -> tuple[Any, list[str]]:  # noqa: ANN401
+    """Convert columns that were read before in the same formats as then, and all others anew."""
+    pandas = optional("pandas", extra="encoders")
+    known = {name: formats[name] for name in frame if name in formats}
+    dtypes = {name: "float64" if how["number"] else "object" for name, how in known.items()}
+    like = pandas.DataFrame({name: pandas.Series(dtype=dtype) for name, dtype in dtypes.items()})
+    styles = {name: how["style"] for name, how in known.items() if how.get("style")}
+    orders = {name: how["day_first"] for name, how in known.items() if "day_first" in how}
+    with_reading(like, {STYLES: styles, ORDERS: orders})
+    like.attrs[STYLES] = {**dict.fromkeys(like), **like.attrs[STYLES]}
+    pieces = [as_features(frame[list(known)], like), as_features(frame.drop(columns=list(known)))]
+    features = pandas.concat([piece for piece, _ in pieces], axis=1)[list(frame)]
+    features.attrs = joined_reading([piece for piece, _ in pieces])
+    return features, [note for _, notes in pieces for note in notes]
+
+
+def formats_of(features: Any) -> Formats:  # noqa: ANN401 - a DataFrame
+    """Return how each column was read, as JSON data for `as_features_before`."""
+    styles, orders = written_styles(features), orders_of_dates(features)
+    return {
+        str(name): {
+            "number": features[name].dtype != object,
+            **({"style": asdict(styles[name])} if name in styles else {}),
+            **({"day_first": orders[name]} if name in orders else {}),
+        }
+        for name in features
+    }
 
 
 def only(columns: Collection[str], features: Any) -> Any:  # noqa: ANN401 - DataFrames
@@ -280,6 +316,14 @@ def _note_wrong_cells(what: str, name: str, wrong: Sequence[str]) -> list[str]:
     """Return a note on the cells that do not have the kind of their column in the examples."""
     cells = numbered(len(wrong), "cell")
     return [f"{cells} of {name!r} without a {what} ({wrong[0]!r})"] if wrong else []
+
+
+def _note_odd_cells(name: str, wrong: Sequence[str], present: int) -> list[str]:
+    """Return a note on a column of categories that a few cells keep from being one of numbers."""
+    if len(wrong) > MAX_ODD_SHARE * present:
+        return []
+    cells = f"{numbered(len(wrong), 'cell')} without a number ({wrong[0]!r})"
+    return [f"{name!r} holds categories, because of {cells} among {present:,}"]
 
 
 def _without_missing(cells: Sequence[Any], *, are_names: bool) -> Sequence[str | None]:

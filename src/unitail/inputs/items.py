@@ -10,7 +10,7 @@ from typing import Any
 
 from unitail.encoders.encoder import Modality, Vectors
 from unitail.errors import InvalidInput, optional
-from unitail.inputs.cells import is_missing, joined_reading
+from unitail.inputs.cells import Formats, is_missing, joined_reading
 from unitail.inputs.columns import Layout
 from unitail.wording import numbered, shown, some
 
@@ -120,6 +120,8 @@ class ReadOptions:
     """The chosen content of single columns; see `columns.lay_out`."""
     one_column: bool = False
     """Whether the items of a table are in one column, whatever its others hold."""
+    formats: Formats = field(default_factory=dict)
+    """How the cells of some columns were read before, and are read again."""
 
     def like(self, examples: LabelledItems | None) -> "ReadOptions":
         """Return options that read other inputs the way these examples were read.

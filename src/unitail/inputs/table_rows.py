@@ -10,7 +10,9 @@ import numpy as np
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput, optional
 from unitail.inputs.cells import (
+    Formats,
     as_features,
+    as_features_before,
     labels_of,
     only,
     orders_of_dates,
@@ -175,7 +177,8 @@ def _items_of(
     one_column = options.one_column or (modality is not None and not chosen)
     if column is not None or (one_column and modality is not Modality.TABLE):
         return _items_in_column(frame, path, column, modality)
-    features = _converted(frame, [name for name in frame if chosen.get(name) == SKIP])
+    skipped = [name for name in frame if chosen.get(name) == SKIP]
+    features, odd = _converted(frame, skipped, options.formats)
     layout = _lay_out(features, modality, chosen)
     if len(layout.contents) == 1 and not layout.features and not chosen:
         return _items_in_column(frame, path, next(iter(layout.contents)), None)
@@ -183,7 +186,8 @@ def _items_of(
     guessed = [name for name in layout.contents if name not in chosen]
     kinds = some((f"{name!r} holds {_plural(layout.contents[name])}" for name in guessed), 8)
     notes = [f"{kinds}; to change this: --column NAME=KIND"] if guessed else []
-    return replace(items, guesses=(*items.guesses, *notes)), list(range(len(items)))
+    guesses = (*items.guesses, *odd, *notes)
+    return replace(items, guesses=guesses), list(range(len(items)))
 
 
 def _rows_like(frame: Any, path: Path, layout: Layout, like: LabelledItems) -> Items:  # noqa: ANN401
@@ -195,12 +199,12 @@ def _rows_like(frame: Any, path: Path, layout: Layout, like: LabelledItems) -> I
     return replace(items, ignored=(*notes, *items.ignored, *_note_unused(other)))
 
 
-def _converted(frame: Any, skipped: list[str]) -> Any:  # noqa: ANN401 - DataFrames
+def _converted(frame: Any, skipped: list[str], formats: Formats) -> tuple[Any, list[str]]:  # noqa: ANN401
     """Convert the cells of all columns but the skipped: they say nothing about how others read."""
-    features, _ = as_features(frame.drop(columns=skipped))
+    features, notes = as_features_before(frame.drop(columns=skipped), formats)
     for name in skipped:
         features[name] = frame[name].to_numpy()
-    return features
+    return features, notes
 
 
 def _lay_out(features: Any, modality: Modality | None, chosen: Mapping[str, str]) -> Layout:  # noqa: ANN401

@@ -22,7 +22,7 @@ from urllib.parse import quote, unquote_to_bytes
 
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput, UserError, choice
-from unitail.inputs.cells import MISSING, is_missing
+from unitail.inputs.cells import MISSING, Formats, is_missing
 from unitail.inputs.items import Items, ReadOptions
 from unitail.inputs.read import read_unlabelled
 from unitail.inputs.table_files import is_table
@@ -75,6 +75,7 @@ class Catalogue:
         content_column: str | None = None,
         modality: str | None = None,
         columns: Mapping[str, str] | None = None,
+        formats: Formats | None = None,
     ) -> "Catalogue":
         """Read the items of a folder or table.
 
@@ -82,7 +83,9 @@ class Catalogue:
         """
         require_source(source)
         kind = None if modality is None else choice(Modality, modality, "--modality")
-        options = ReadOptions(label_column, content_column, kind, columns or {})
+        options = ReadOptions(
+            label_column, content_column, kind, columns or {}, formats=formats or {}
+        )
         items = read_unlabelled([source], options)
         table_labels = {
             record.item: record.label

@@ -115,7 +115,7 @@ class Results:
             **{place: names[class_id] for place, class_id in zip(*named.support, strict=True)},
             **dict.fromkeys(named.aside, ""),
         }
-        queries = _queries(catalogue.items, label_of, vectors)
+        queries = _queries(catalogue.items, label_of, vectors, catalogue.label_column)
         missing = _missing_items(catalogue, labels.missing(), names)
         unreadable = (*_unreadable(catalogue.items, vectors), *(each for each, _ in missing))
         answers = _answers(classifier, queries, examples, vectors)
@@ -128,8 +128,11 @@ class Results:
             catalogue.label_column,
         )
 
-    def write(self, kind: ResultKind, target: Path) -> Path:
-        """Write a file, or the folder of a classifier, atomically; return its path."""
+    def write(self, kind: ResultKind, target: Path, *, has_links: bool = True) -> Path:
+        """Write a file, or the folder of a classifier, atomically; return its path.
+
+        A report has links from its place to the files, unless it will be somewhere else.
+        """
         match kind:
             case ResultKind.REPORT:
                 write_html_report(
@@ -139,6 +142,7 @@ class Results:
                     title=f"Answers for {self.source.name}",
                     examples=self.examples,
                     label_column=self.label_column,
+                    has_links=has_links,
                 )
             case ResultKind.CLASSIFIER:
                 self.classifier.save(target)
@@ -209,7 +213,9 @@ def _require_two_classes(labels: Sequence[str]) -> None:
         )
 
 
-def _queries(items: Items, labels: dict[int, str], vectors: ItemVectors) -> _Queries:
+def _queries(
+    items: Items, labels: dict[int, str], vectors: ItemVectors, label_column: str
+) -> _Queries:
     """Return the encoded items without a label; records keep the labels and failures of others."""
     places = [place for place in vectors.encoded_places().tolist() if place not in labels]
     numbers = {place: number for number, place in enumerate(places)}
@@ -222,7 +228,11 @@ def _queries(items: Items, labels: dict[int, str], vectors: ItemVectors) -> _Que
             reason = vectors.failures.get(record.item, "" if label else SET_ASIDE)
         elif record.item not in numbers:
             reason = vectors.failures.get(record.item, "not encoded yet")
-        return replace(record, item=numbers.get(record.item), label=label, reason=reason)
+        cells = record.cells
+        if not label and label_column in cells:
+            cells = {**cells, label_column: None}  # a label that was removed, or given to none
+        number = numbers.get(record.item)
+        return replace(record, cells=cells, item=number, label=label, reason=reason)
 
     existing = {
         place: label for place, label in labels.items() if vectors.failures.get(place) != GONE

@@ -21,7 +21,7 @@ DECIDING = 6
 GONE = {
     "file": "gone",
     "text": "no longer in the table",
-    "row": "no longer in the table",
+    "row": "no longer in the table, or not with the same cells",
 }
 """What became of labelled items that are missing, by their kind."""
 DIGITS = 4

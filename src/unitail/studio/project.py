@@ -95,11 +95,14 @@ def _open_again(opening: Opening, store: Store) -> Project:
             used = settings.with_columns(used.columns)
         else:
             used = settings.keeping(used.columns)
+        if used.formats is not None or reading.num_shown:  # of new columns, too
+            recognised = settings.as_used(catalogue.items).formats or {}
+            used = replace(used, formats={**recognised, **(used.formats or {})} or None)
     if used != stored and (stored is not None or reading.num_shown or not count):
         store.save_settings(asdict(used))
     _update_keys(catalogue, store)
     columns = reading.columns or settings.columns or {}
-    gone = [name for name in columns if name not in opening.columns]
+    gone = [name for name, kind in columns.items() if kind != SKIP and name not in opening.columns]
     notes = (
         *_note_encoder(stored, opening.given),
         *_note_columns(opening, gone, reading),
@@ -133,12 +136,16 @@ def _note_columns(opening: Opening, gone: Sequence[str], reading: ReadItems) -> 
     source = shown(opening.source)
     if gone:
         names = some(map(repr, gone), 5)
-        yield f"{source} was read without columns that it had before: {names}"
+        back = "; labels are in view again once they are back" if opening.labelled else ""
+        yield f"{source} was read without columns that it had before: {names}{back}"
     if reading.new:
+        remedy = "to use them, label anew with --project FILE"
+        if opening.stored is not None and opening.stored.label_column not in opening.columns:
+            remedy += "; if one of them holds the labels, name it with --label-column"
         yield (
             f"{source} has columns that are not used, since the"
             f" {numbered(reading.num_shown, 'label')} of its rows were given without them:"
-            f" {some(map(repr, reading.new), 5)}; to use them, label anew with --project FILE"
+            f" {some(map(repr, reading.new), 5)}; {remedy}"
         )
 
 

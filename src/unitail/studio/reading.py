@@ -134,6 +134,7 @@ class Opening:
             # The kinds of all columns say more than "table", which excludes texts.
             modality=self.given.modality if kinds else settings.modality,
             columns={name: kind for name, kind in kinds.items() if name != label_column},
+            formats=settings.formats if self.labelled else None,
         )
         return ReadItems(catalogue, None, num_shown=self._num_shown(catalogue))
 

@@ -287,7 +287,7 @@ def export_routes(studio: Studio) -> APIRouter:
         folder = tempfile.mkdtemp(prefix="unitail-")
         cleanup = BackgroundTask(shutil.rmtree, folder, ignore_errors=True)
         try:
-            file = results.write(result_kind, Path(folder) / name)
+            file = results.write(result_kind, Path(folder) / name, has_links=False)
             if is_classifier:
                 file = zip_folder(file)
         except BaseException:

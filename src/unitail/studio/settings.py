@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from unitail.encoders.encoder import Modality
+from unitail.inputs.cells import Formats, formats_of
 from unitail.inputs.columns import SKIP
 from unitail.inputs.items import Items
 
@@ -25,6 +26,8 @@ class ProjectSettings:
     modality: str | None = None
     encoder: str | None = None
     columns: Kinds | None = None
+    formats: Formats | None = None
+    """How the cells of the columns were read; while there are labels, they are read so again."""
     earlier_columns: Sequence[Kinds] | None = None
     """Other sets of columns in which rows of this table were labelled, or may have been."""
 
@@ -41,6 +44,7 @@ class ProjectSettings:
             content_column=items.content_column,
             modality=str(items.modality),
             columns=self._kinds(items),
+            formats=None if items.layout is None else formats_of(items.items),
         )
 
     def _kinds(self, items: Items) -> Kinds | None:

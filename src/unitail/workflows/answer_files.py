@@ -20,7 +20,7 @@ from typing import Any
 
 from unitail.errors import CannotWrite, optional
 from unitail.files import disk_errors, followed, write_bytes, write_json, write_text
-from unitail.inputs.cells import escape_formula
+from unitail.inputs.cells import escape_formula, labels_of
 from unitail.inputs.encode import Among
 from unitail.inputs.items import Items, Record
 from unitail.inputs.table_files import prefix_beside
@@ -102,12 +102,19 @@ class AnswerTable:
         rows = [
             {
                 **{name: record.cells.get(name) for name in names},
-                label_column: record.cells.get(label_column, record.label or None),
+                label_column: _label_cell(record, label_column),
                 **{f"{prefix}{name}": value for name, value in added.items()},
             }
             for record, added in zip(records, new_cells, strict=True)
         ]
         return cls(rows, list(rows[0]) if rows else [*names, label_column], len(names))
+
+
+def _label_cell(record: Record, column: str) -> Any:  # noqa: ANN401 - as the user's table has it
+    """Return the user's label: the cell of the table, unless a correction replaces it."""
+    cell = record.cells.get(column)
+    is_replaced = record.label and labels_of([cell]) != [record.label]
+    return record.label if is_replaced else cell
 
 
 def write_answers(

@@ -101,7 +101,9 @@ class ClassifierOptions:
                 f"{shown(folder)} is not a model",
                 got="another folder or file" if folder.exists() else "no such folder",
                 allowed=f"a folder that `unitail fit --save` wrote, or {', '.join(SHIPPED_DRAWS)}",
-                remedy="Name another folder with --model.",
+                remedy="Unpack it, and name the folder."
+                if folder.suffix.lower() == ".zip"
+                else "Name another folder with --model.",
             )
         if self.encoder is not None:
             raise InvalidInput(

@@ -187,7 +187,7 @@ def test_an_export_that_fails_leaves_nothing_behind(
     app: FastAPI, studio: Studio, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Broken:
-        def write(self, *_: object) -> Path:
+        def write(self, *_: object, **__: object) -> Path:
             raise MemoryError
 
     (tmp_path / "temporary").mkdir()

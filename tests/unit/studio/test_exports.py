@@ -63,6 +63,35 @@ def test_json_and_report_and_classifier(results: Results, tmp_path: Path) -> Non
     assert "Answers for pictures" in (tmp_path / "a.html").read_text()
 
 
+def test_labels_of_a_table_are_those_that_the_studio_has_now(tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    rows = ["0,0,a", "1,1,a", "9,9,b", "8,8,a", "1,0,", "8,9,", "0,1,b", "9,8,b"]
+    table.write_text("\n".join(["x,y,label", *rows, ""]))
+    studio = answered(open_studio(table))
+    ids = {row.name: row.id for row in studio.labels.classes()}
+    wishes = {3: ids["b"], 4: ids["a"], 6: None, 7: ASIDE}  # corrected, new, removed, set aside
+    seen = {place: studio.labels.row(place).version for place in wishes}
+    studio.label(wishes, seen, author="")
+    for suffix in (".csv", ".parquet"):
+        path = tmp_path / f"out{suffix}"
+        answered(studio).results().write(ResultKind.TABLE, path)
+        frame = pandas.read_csv(path) if suffix == ".csv" else pandas.read_parquet(path)
+        labels = frame["label"].fillna("").tolist()
+        assert labels == ["a", "a", "b", "b", "a", "", "", ""]
+    studio.stop()
+
+
+def test_a_report_that_goes_elsewhere_has_no_links_to_files(
+    results: Results, tmp_path: Path
+) -> None:
+    for has_links in (True, False):
+        results.write(ResultKind.REPORT, tmp_path / "r.html", has_links=has_links)
+        page = (tmp_path / "r.html").read_text()
+        assert ('0007.png">' in page) is has_links
+        assert "0007.png" in page
+        assert "0001.png" in page
+
+
 def test_a_saved_classifier_answers_new_rows(tmp_path: Path) -> None:
     table = tmp_path / "t.csv"
     table.write_text("x,y,label\n0,0,a\n1,1,a\n9,9,b\n8,8,b\n1,0,\n8,9,\n")

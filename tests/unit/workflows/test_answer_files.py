@@ -159,6 +159,18 @@ def test_columns_that_are_there_are_kept_and_ours_have_a_prefix(tmp_path: Path) 
     assert list(read_table(path).columns) == [*cells, "label"]
 
 
+def test_a_correction_replaces_the_cell_of_the_label_column() -> None:
+    cells: list[tuple[object, str]] = [(1, "1"), (1.0, "1"), (None, ""), ("", "b"), ("a", "b")]
+    cells += [(" a ", "a"), ("a", "")]
+    records = tuple(
+        Record(cells={"x": place, "label": cell}, item=None, label=label)
+        for place, (cell, label) in enumerate(cells)
+    )
+    queries = Items(items=(), names=(), modality=Modality.TEXT, records=records)
+    table = AnswerTable.of(replace(RESULT, answers=(), unreadable=()), queries)
+    assert [row["label"] for row in table.rows] == [1, 1.0, None, "b", "b", " a ", "a"]
+
+
 def test_files_have_their_path_and_a_column_to_write_labels_into() -> None:
     items = _items((Record(cells={"file": "new/a.png"}, item=0, label="b"),))
     text = as_csv(AnswerTable.of(_answers(_answer(0)), items, "class"))

@@ -55,18 +55,20 @@ def write_html_report(
     title: str = "Answers",
     examples: LabelledItems | None = None,
     label_column: str = "label",
+    has_links: bool = True,
     on_progress: OnProgress | None = None,
 ) -> None:
     """Write the page atomically.
 
-    `label_column` is the name of the column of labels in downloaded corrections. `on_progress`
-    counts the cards.
+    `label_column` is the name of the column of labels in downloaded corrections. With `has_links`
+    the names of files are links to them from where the page is. `on_progress` counts the cards.
     """
     shown = result.by_uncertainty()[:MAX_CARDS]
     room = Room(MAX_MEDIA_BYTES)
     panel = ExamplesPanel(examples, shown) if examples else None
     near = [panel.near_as_html(answer) if panel else "" for answer in shown]
-    cards = _cards(shown, near, len(result.examples), queries, path.parent, room, on_progress)
+    folder = path.parent if has_links else None
+    cards = _cards(shown, near, len(result.examples), queries, folder, room, on_progress)
     style, script = (_file(name) for name in ("style.css", "script.js"))
     text = _filled(
         _file("page.html"),
@@ -83,7 +85,7 @@ def write_html_report(
             "sure": _percent(DOUBTFUL),
             "num_classes": str(len(result.examples)),
             "classes": _classes(result),
-            "examples": panel.as_html(room, path.parent) if panel else "",
+            "examples": panel.as_html(room, folder) if panel else "",
             "notes": _notes(result),
             "labels": "".join(f'<option value="{escape(name)}">' for name in result.examples),
             "label_column": escape(label_column),
@@ -101,7 +103,7 @@ def _cards(
     near: Sequence[str],
     num_classes: int,
     queries: Items,
-    folder: Path,
+    folder: Path | None,
     room: Room,
     on_progress: OnProgress | None,
 ) -> list[str]:
@@ -135,7 +137,7 @@ def _field(answer: Answer, cells: Mapping[str, Any] | None) -> str:
     )
 
 
-def _name(answer: Answer, item: object, folder: Path) -> str:
+def _name(answer: Answer, item: object, folder: Path | None) -> str:
     """Return the name of an item; only a number for a text, which is shown anyway."""
     return f"text {answer.place + 1}" if isinstance(item, str) else link(item, answer.name, folder)
 

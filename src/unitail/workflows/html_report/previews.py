@@ -121,9 +121,9 @@ def item_as_html(item: object, modality: Modality, room: Room, side: int = SIDE)
     return f'<div class="sound"><audio controls preload="none" src="{source}"></audio></div>'
 
 
-def link(item: object, name: str, folder: Path) -> str:
-    """Return an item's name, with a link from a page in `folder` to its file if it has one."""
-    if not isinstance(item, Path):
+def link(item: object, name: str, folder: Path | None) -> str:
+    """Return an item's name, with a link from a page in `folder`, if any, to its file, if any."""
+    if not isinstance(item, Path) or folder is None:
         return escape(name)
     try:
         target = quote(os.fsencode(os.path.relpath(item, folder).replace(os.sep, "/")))
@@ -148,7 +148,7 @@ class ExamplesPanel:
         near = Counter(place for places in named for place in places)
         self._shown = {*first, *(place for place, _ in near.most_common(MAX_NEAR))}
 
-    def as_html(self, room: Room, folder: Path) -> str:
+    def as_html(self, room: Room, folder: Path | None) -> str:
         """Return the examples as HTML, by class; "" for a saved classifier, which has none."""
         if not self._by_label:
             return ""
@@ -187,7 +187,7 @@ class ExamplesPanel:
         name = self._examples.names[place]
         return excerpt(item, MAX_NEAR_EXCERPT) if isinstance(item, str) else name
 
-    def _example(self, place: int, room: Room, folder: Path) -> str:
+    def _example(self, place: int, room: Room, folder: Path | None) -> str:
         item = item_at(self._examples, place)
         shown = item_as_html(item, self._examples.modality, room, EXAMPLE_SIDE)
         name = "" if isinstance(item, str) else link(item, self._examples.names[place], folder)

@@ -218,7 +218,6 @@ def as_features_before(frame: Any, formats: Formats) -> tuple[Any, list[str]]:  
     styles = {name: how["style"] for name, how in known.items() if how.get("style")}
     orders = {name: how["day_first"] for name, how in known.items() if "day_first" in how}
     with_reading(like, {STYLES: styles, ORDERS: orders})
-    like.attrs[STYLES] = {**dict.fromkeys(like), **like.attrs[STYLES]}
     pieces = [as_features(frame[list(known)], like), as_features(frame.drop(columns=list(known)))]
     features = pandas.concat([piece for piece, _ in pieces], axis=1)[list(frame)]
     features.attrs = joined_reading([piece for piece, _ in pieces])

@@ -2,12 +2,14 @@
 
 A client that does not read would hold its answer in memory, and its place among the requests in
 progress, for ever: uvicorn waits until it can write, and the system until it can close. So whatever
-is written, while some of it is unsent, it is looked now and then how much of it the system has
-taken. One that reads less than 4 KiB/s for 30 s is cut off.
+is written, while some of it is unsent, we look now and then at how much of it the system has taken.
+One that reads less than 4 KiB/s for 30 s is cut off, or for up to two minutes if it has read much.
 
-The system takes bytes in steps of half of `MAX_UNSENT`, so that a look may well see none of them
-taken. So a client has *patience*, in seconds: as many as it takes to read what was taken at the
-smallest rate, less those that have passed, but never more than `READ_SECONDS`.
+The system takes bytes in steps, so that a look may well see none of them taken: steps of up to
+`MAX_UNSENT` at first, and larger ones once a client has read fast, because Linux enlarges the
+buffer of such a client and then asks for more only when about a sixteenth of it is free. So each
+client is given *patience*, in seconds: first `READ_SECONDS`, then also as many as it takes to read
+what was taken at the smallest rate, up to `MAX_PATIENCE`, always less those that have passed.
 """
 
 import asyncio
@@ -18,14 +20,17 @@ from dataclasses import dataclass
 from typing import Any
 
 READ_SECONDS = 30.0
-"""How long a client may read less than the smallest rate."""
+"""How long a client may read less than the smallest rate, unless it has read much before."""
+MAX_PATIENCE = 120.0
+"""How long at most: steps of 480 KiB at the smallest rate, where Linux's usual limit for the buffer
+of a client, 6 MiB, makes them 384 KiB."""
 MIN_RATE = 4 * 2**10
 """Bytes that a client must read in a second."""
 LOOK_SECONDS = 3.0
 """Time between two looks."""
 MAX_UNSENT = 128 * 2**10
 """Bytes that the system may hold unsent: among megabytes, slow reading would not be noticed."""
-assert MAX_UNSENT / MIN_RATE < 1.1 * READ_SECONDS, "a step would outlast the patience"
+assert MAX_UNSENT / (1.1 * MIN_RATE) < READ_SECONDS, "the first step would outlast the patience"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +38,7 @@ class ReadingPace:
     """How fast a client must read."""
 
     seconds: float = READ_SECONDS
+    max_patience: float = MAX_PATIENCE
     min_rate: float = MIN_RATE
     look_seconds: float = LOOK_SECONDS
 
@@ -110,7 +116,7 @@ class ReadingWatch:
             return
         self._patience += (self._credit - self._credited) / self._pace.min_rate
         if self._is_limited:
-            self._patience = min(self._patience, self._pace.seconds)
+            self._patience = min(self._patience, self._pace.max_patience)
         # A loop that was held up for longer could not write meanwhile, whatever the client read.
         self._patience -= min(self._loop.time() - self._since, 2 * self._pace.look_seconds)
         if self._patience < 0:

@@ -22,6 +22,7 @@ from unitail.web import slow_readers
 from unitail.web.connections import LimitedConnection
 from unitail.web.slow_readers import (
     LOOK_SECONDS,
+    MAX_PATIENCE,
     MIN_RATE,
     READ_SECONDS,
     ReadingPace,
@@ -78,10 +79,27 @@ def test_who_reads_too_little_is_cut_off_soon(reading: Reading, rate: float) -> 
     assert reading.pipe.is_cut
 
 
-def test_what_was_read_fast_gives_no_more_patience_later(reading: Reading) -> None:
+def test_what_was_read_fast_gives_patience_up_to_a_limit(reading: Reading) -> None:
     reading.write(bytes(10**7))
     reading.read(10**6, 5)
-    reading.clock.advance(READ_SECONDS + 2 * LOOK_SECONDS)
+    reading.clock.advance(MAX_PATIENCE - LOOK_SECONDS)
+    assert not reading.pipe.is_cut
+    reading.clock.advance(3 * LOOK_SECONDS)
+    assert reading.pipe.is_cut
+
+
+def test_who_reads_fast_and_then_steadily_in_large_steps_gets_everything(reading: Reading) -> None:
+    reading.write(bytes(2 * 10**7))
+    reading.read(10**6, 8)
+    reading.read(1.05 * MIN_RATE, 3600, step=480 * 2**10)
+    assert not reading.pipe.is_cut
+    assert not reading.pipe.unsent
+
+
+def test_little_that_was_read_gives_little_patience(reading: Reading) -> None:
+    reading.write(bytes(10**7))
+    reading.read(10**6, STEP / 10**6)
+    reading.clock.advance(READ_SECONDS + STEP / MIN_RATE + 2 * LOOK_SECONDS)
     assert reading.pipe.is_cut
 
 
@@ -151,7 +169,12 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="the sizes are those 
 class Hasty(LimitedConnection):
     head_seconds = 60.0
     max_connections = 50
-    pace = ReadingPace(seconds=SECONDS, min_rate=RATE, look_seconds=SECONDS / 10)
+    pace = ReadingPace(
+        seconds=SECONDS,
+        max_patience=SECONDS * MAX_PATIENCE / READ_SECONDS,
+        min_rate=RATE,
+        look_seconds=SECONDS / 10,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -182,6 +205,18 @@ def test_a_client_that_reads_steadily_gets_everything(server: uvicorn.Server, pa
         [read] = read_steadily([slow], 2 * RATE, 3 * SECONDS)
         assert read < LARGE / 4  # most of it waited for several times the limit
         assert read + read_rest(slow, LARGE - read) >= LARGE
+
+
+@linux
+@pytest.mark.slow
+def test_a_client_that_reads_fast_and_then_steadily_gets_everything(server: uvicorn.Server) -> None:
+    """Its buffer is Linux's to size: it grows at first, and then the steps are large."""
+    with connected(server, f"/{LARGE}") as one:
+        read = read_rest(one, 2 * 2**20)
+        [slowly] = read_steadily([one], 2 * RATE, 6 * SECONDS)
+        read += slowly
+        assert read < LARGE / 2
+        assert read + read_rest(one, LARGE - read) >= LARGE
 
 
 @pytest.mark.parametrize("rate", [RATE / 4, RATE / 8])

@@ -1,6 +1,7 @@
 """Limits the number of requests in progress; those beyond it are told to try again later.
 
-A request is in progress until its answer has been read, but for the little that waits in buffers.
+A request is in progress until its answer is handed over to be sent. Its bytes and those of the
+answer count until the answer has been read, but for the little that waits in buffers.
 """
 
 import time
@@ -26,7 +27,7 @@ class Admission:
     body_limits: BodyLimits
     at_work: int = field(default=0, init=False)
     bytes_at_work: int = field(default=0, init=False)
-    """Announced body sizes of all requests in progress, and the sizes of their answers."""
+    """Announced body sizes of all requests whose answer was not read, and sizes of the answers."""
     closing: bool = field(default=False, init=False)
     """Whether the server is stopping, and connections are closed after their answers."""
 
@@ -65,8 +66,14 @@ class Admission:
     async def _work(self, scope: Scope, receive: Receive, send: Send, size: int) -> None:
         start, end, status = time.perf_counter(), 0.0, 500
 
+        def finish() -> None:
+            nonlocal end
+            if not end:
+                end = time.perf_counter()
+                self._count_at_work(-1)
+
         async def watched(message: Message) -> None:
-            nonlocal end, size, status
+            nonlocal size, status
             if message["type"] == "http.response.start":
                 status = message["status"]
                 if self.closing:
@@ -75,23 +82,25 @@ class Admission:
                 length = len(message.get("body", b""))
                 self.bytes_at_work, size = self.bytes_at_work + length, size + length
                 if not message.get("more_body", False):
-                    end = time.perf_counter()
                     # The server takes a message without waiting until it is read, but not the next.
                     await send({**message, "more_body": True})
+                    finish()  # slow readers hold bytes, but no place that others could have
                     message = {"type": message["type"], "body": b""}
             await send(message)
 
-        self.at_work += 1
+        self._count_at_work(1)
         self.bytes_at_work += size
-        self.metrics.at_work.set(self.at_work)
         try:
             await self.app(scope, receive, watched)
         finally:
-            self.at_work -= 1
+            finish()
             self.bytes_at_work -= size
-            self.metrics.at_work.set(self.at_work)
             route = getattr(scope.get("route"), "path", "other")
-            self.metrics.count_request(route, status, (end or time.perf_counter()) - start)
+            self.metrics.count_request(route, status, end - start)
+
+    def _count_at_work(self, more: int) -> None:
+        self.at_work += more
+        self.metrics.at_work.set(self.at_work)
 
 
 def overloaded(got: str, allowed: str) -> Refusal:

@@ -15,7 +15,8 @@ class ServiceLimits:
     json_bytes: int = 8 * 2**20
     """Largest JSON body; it is parsed in one piece, while other requests wait."""
     bytes_at_work: int = 256 * 2**20
-    """Total size of all requests in progress; a request beyond it is told to try again later."""
+    """Total size of requests, and of answers until they were read; a request beyond it is told to
+    try again later."""
     body_seconds: float = 30.0
     """Time for a body to arrive."""
     items: int = 1000

@@ -38,7 +38,9 @@ class Metrics:
             registry=self._registry,
         )
         self.at_work = Gauge(
-            "unitail_requests_at_work", "Requests in progress.", registry=self._registry
+            "unitail_requests_at_work",
+            "Requests in progress, without those whose answer is being sent.",
+            registry=self._registry,
         )
         self.rows = Counter("unitail_rows", "Rows answered.", registry=self._registry)
         self.batch_requests = Histogram(

@@ -132,22 +132,27 @@ def are_unsent(live: Live, count: int) -> bool:
     return sum(each.transport.get_write_buffer_size() > 2**16 for each in connections) == count
 
 
-@pytest.mark.parametrize(
-    ("limits", "sentence"),
-    [
-        (ServiceLimits(concurrency=3), "got 3 requests in progress; allowed: at most 3"),
-        (ServiceLimits(bytes_at_work=10**6), "bytes in all requests and answers; allowed: at mo"),
-    ],
-)
-def test_answers_that_are_not_read_are_requests_in_progress(
-    limits: ServiceLimits, sentence: str
-) -> None:
+def test_clients_that_do_not_read_take_no_place_of_others() -> None:
+    with (
+        running(
+            {"blobs": vector_classifier()}, limits=ServiceLimits(concurrency=3), token=TOKEN
+        ) as live,
+        deaf_clients(live, 3),
+    ):
+        wait_until(lambda: are_unsent(live, 3))
+        wait_until(lambda: live.service.metrics.at_work._value.get() == 0)
+        assert send(live)[0] == 200
+    assert live.service.metrics.at_work._value.get() == 0
+
+
+def test_answers_that_are_not_read_count_by_their_bytes() -> None:
+    limits = ServiceLimits(bytes_at_work=10**6)
+    sentence = "bytes in all requests and answers; allowed: at most 1,000,000"
     with (
         running({"blobs": vector_classifier()}, limits=limits, token=TOKEN) as live,
         deaf_clients(live, 3) as clients,
     ):
         wait_until(lambda: are_unsent(live, 3))
-        assert live.service.metrics.at_work._value.get() == 3
         status, headers, refusal = send(live)
         assert (status, headers["retry-after"], sentence in refusal) == (503, "1", True), refusal
         for client in clients[1:]:
@@ -155,10 +160,9 @@ def test_answers_that_are_not_read_are_requests_in_progress(
         with http.client.HTTPResponse(clients[0]) as reply:
             reply.begin()
             assert len(json.loads(reply.read())["answers"]) == 1000
-        wait_until(lambda: live.service.metrics.at_work._value.get() == 0)
-        assert send(live)[0] == 200
         admission = live.server.config.app.app  # type: ignore[union-attr]
         wait_until(lambda: admission.bytes_at_work == 0)
+        assert send(live)[0] == 200
 
 
 def test_others_are_answered_while_a_large_body_is_parsed(

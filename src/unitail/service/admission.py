@@ -15,6 +15,8 @@ from unitail.web.replies import App, Message, Receive, Refusal, Scope, Send, hea
 WORK = ("/v1/", "/label-studio/")
 """Paths that count as work; health, readiness and metrics are answered whatever the load."""
 RETRY_SECONDS = 1
+CLIENT_GONE = 499
+"""What counts as status, as in nginx, where a client left before it was answered."""
 
 
 @dataclass(eq=False)
@@ -64,7 +66,7 @@ class Admission:
         return None
 
     async def _work(self, scope: Scope, receive: Receive, send: Send, size: int) -> None:
-        start, end, status = time.perf_counter(), 0.0, 500
+        start, end, status = time.perf_counter(), 0.0, 0
 
         def finish() -> None:
             nonlocal end
@@ -72,12 +74,18 @@ class Admission:
                 end = time.perf_counter()
                 self._count_at_work(-1)
 
+        async def heard() -> Message:
+            nonlocal status
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                status = status or CLIENT_GONE  # whatever is answered to nobody
+            return message
+
         async def watched(message: Message) -> None:
             nonlocal size, status
             if message["type"] == "http.response.start":
-                status = message["status"]
-                if self.closing:
-                    message["headers"] = [*message.get("headers", []), (b"connection", b"close")]
+                status = status or message["status"]
+                message = self._last_if_closing(message)
             else:
                 length = len(message.get("body", b""))
                 self.bytes_at_work, size = self.bytes_at_work + length, size + length
@@ -91,12 +99,18 @@ class Admission:
         self._count_at_work(1)
         self.bytes_at_work += size
         try:
-            await self.app(scope, receive, watched)
+            await self.app(scope, heard, watched)
         finally:
             finish()
             self.bytes_at_work -= size
             route = getattr(scope.get("route"), "path", "other")
-            self.metrics.count_request(route, status, end - start)
+            self.metrics.count_request(route, status or 500, end - start)
+
+    def _last_if_closing(self, message: Message) -> Message:
+        """Let the connection be closed after this answer, if the server is stopping."""
+        if not self.closing:
+            return message
+        return {**message, "headers": [*message.get("headers", []), (b"connection", b"close")]}
 
     def _count_at_work(self, more: int) -> None:
         self.at_work += more

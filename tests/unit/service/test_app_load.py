@@ -21,6 +21,8 @@ from unitail.service import messages
 from unitail.service.limits import ServiceLimits
 from unitail.service.questions import answer
 
+ROUTE = "/v1/classifiers/{name}/predict"
+
 
 @pytest.fixture(scope="module")
 def live() -> Iterator[Live]:
@@ -163,6 +165,24 @@ def test_answers_that_are_not_read_count_by_their_bytes() -> None:
         admission = live.server.config.app.app  # type: ignore[union-attr]
         wait_until(lambda: admission.bytes_at_work == 0)
         assert send(live)[0] == 200
+
+
+@pytest.mark.parametrize("kind", ["application/json", "multipart/form-data; boundary=x"])
+def test_a_client_that_leaves_within_its_body_is_no_error_in_the_metrics(
+    live: Live, kind: str
+) -> None:
+    def counted(status: int) -> float:
+        return live.service.metrics.requests.labels(ROUTE, str(status))._value.get()
+
+    gone, errors = counted(499), counted(500)
+    with socket.create_connection(("127.0.0.1", int(live.url.rpartition(":")[2]))) as client:
+        head = {"Host": "localhost", "Content-Length": "100", **JSON, "Content-Type": kind}
+        lines = [f"POST {PREDICT} HTTP/1.1", *(f"{name}: {value}" for name, value in head.items())]
+        client.sendall("\r\n".join([*lines, "", "--x"]).encode())
+        wait_until(lambda: live.service.metrics.at_work._value.get() == 1)
+    wait_until(lambda: live.service.metrics.at_work._value.get() == 0)
+    wait_until(lambda: counted(499) == gone + 1)
+    assert counted(500) == errors
 
 
 def test_others_are_answered_while_a_large_body_is_parsed(

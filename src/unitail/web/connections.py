@@ -23,7 +23,10 @@ MAX_CONNECTIONS = 500
 
 
 class LimitedConnection(H11Protocol):
-    """A uvicorn connection that is closed if no request arrives, or no answer is read."""
+    """A uvicorn connection that is closed if something does not come in time.
+
+    That is a request, the reading of its answer, or the rest of a body that was answered early.
+    """
 
     head_seconds = HEAD_SECONDS
     rest_seconds = REST_SECONDS

@@ -15,7 +15,8 @@ from helpers.studios import wait_until
 from unitail.web.connections import LimitedConnection
 from unitail.web.slow_readers import LOOK_SECONDS, READ_SECONDS
 
-SECONDS = 0.4
+SECONDS, AMPLE = 0.4, 60.0
+"""The time allowed in tests of a limit, and where it is none that is tested."""
 MOST = 6
 OK = bytes(2)
 """The answer to /2."""
@@ -23,7 +24,7 @@ OK = bytes(2)
 
 class Hasty(LimitedConnection):
     head_seconds = SECONDS
-    rest_seconds = SECONDS
+    rest_seconds = AMPLE
     max_connections = MOST
 
 
@@ -70,7 +71,7 @@ def test_a_head_that_never_ends_is_given_up_and_others_are_answered(server: uvic
 def test_the_next_head_of_a_connection_has_its_time_too(
     server: uvicorn.Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Hasty, "head_seconds", 60)
+    monkeypatch.setattr(Hasty, "head_seconds", AMPLE)
     with connected(server) as one:
         for _ in range(2):  # an answered request, and a pause, cost nothing
             one.sendall(request("/2"))
@@ -89,7 +90,7 @@ def test_connections_beyond_the_limit_are_told_and_room_is_found_again(
     server: uvicorn.Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with ExitStack() as stack:
-        monkeypatch.setattr(Hasty, "head_seconds", 60)
+        monkeypatch.setattr(Hasty, "head_seconds", AMPLE)
         for _ in range(MOST):
             stack.enter_context(connected(server))
         with connected(server) as beyond:
@@ -122,21 +123,30 @@ def test_a_body_that_comes_after_its_answer_is_no_head(
     server: uvicorn.Server, ends: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What comes after the body may be one: then it has its time, else the connection is idle."""
+    wait_until(lambda: not server.server_state.connections)
+    monkeypatch.setattr(Hasty, "head_seconds", AMPLE)
     with connected(server) as one:
         one.sendall(POST + b"Content-Length: 10\r\n\r\n12345")
         assert answer_of(one).startswith(b"HTTP/1.1 200")
         one.sendall(b"67")
         time.sleep(SECONDS / 4)
+        monkeypatch.setattr(Hasty, "head_seconds", SECONDS)  # from what comes after the body on
         one.sendall(b"890" + ends)
         if ends:
             assert all_of(one).startswith(b"HTTP/1.1 408")
         else:
             time.sleep(2 * SECONDS)
+            [connection] = server.server_state.connections
+            assert connection._deadline is None  # type: ignore[union-attr]
             one.sendall(request("/2"))
             assert answer_of(one).startswith(b"HTTP/1.1 200")
 
 
-def test_a_body_that_never_ends_after_its_answer_is_given_up(server: uvicorn.Server) -> None:
+def test_a_body_that_never_ends_after_its_answer_is_given_up(
+    server: uvicorn.Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Hasty, "head_seconds", AMPLE)
+    monkeypatch.setattr(Hasty, "rest_seconds", SECONDS)
     with connected(server) as one:
         one.sendall(POST + b"Content-Length: 1000\r\n\r\n1")
         assert answer_of(one)
@@ -150,7 +160,10 @@ def test_a_body_that_never_ends_after_its_answer_is_given_up(server: uvicorn.Ser
         assert all_of(one) == b""  # another answer would be taken for that of the next request
 
 
-def test_an_idle_connection_is_closed_also_after_a_late_body() -> None:
+def test_an_idle_connection_is_closed_also_after_a_late_body(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Hasty, "head_seconds", AMPLE)
     with serving(Hasty, keep_alive=1) as server, connected(server) as one:
         one.sendall(POST + b"Content-Length: 5\r\n\r\n")
         assert answer_of(one)
@@ -160,8 +173,12 @@ def test_an_idle_connection_is_closed_also_after_a_late_body() -> None:
 
 @pytest.mark.parametrize("begins", [b"5\r\n12345\r\n", b""])
 def test_a_wrong_chunk_after_the_answer_closes_without_an_error_in_the_log(
-    server: uvicorn.Server, begins: bytes, caplog: pytest.LogCaptureFixture
+    server: uvicorn.Server,
+    begins: bytes,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(Hasty, "head_seconds", AMPLE)
     with caplog.at_level(logging.ERROR), connected(server) as one:
         one.sendall(POST + b"Transfer-Encoding: chunked\r\n\r\n" + begins)
         assert answer_of(one)

@@ -115,6 +115,7 @@ def write(
     targets.check(source)
     console = Console()
     studio = _open(console, source, project, **how)
+    _print_items(console, studio.catalogue)
     from unitail.inputs.encode import Among
     from unitail.studio.exports import ResultKind
 

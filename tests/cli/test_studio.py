@@ -94,6 +94,7 @@ def test_columns_are_chosen_and_changes_are_noted(table: Path, tmp_path: Path) -
     run("export", table, "--column", "x=skip", "--save", tmp_path / "saved")
     table.write_text("x,y,z,label\n0,0,1,a\n0,1,1,a\n1,9,1,b\n1,8,1,b\n0,2,1,\n1,7,1,\n")
     said = " ".join(run("export", table, "--out", tmp_path / "a.csv").split())
+    assert "table: 6 items." in said
     assert (
         "has columns that are not used, since the 4 labels of its rows were given without" in said
     )
